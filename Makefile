@@ -1,0 +1,35 @@
+# Everything is set up on first use: a virtual environment in .venv, and Java if root may install it.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JAVA  := JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench lint
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## Create .venv and install the package into it
+	@$(JAVA) echo "Java: $$JAVA_HOME"
+
+# Installs again only when the project's metadata changed.
+$(STAMP): pyproject.toml
+	@scripts/make-venv $(VENV)
+	@echo "Installing into $(VENV) (the first time takes a minute or two)"
+	@$(BIN)/pip install --quiet --no-input --disable-pip-version-check --progress-bar off -e '.[spark,dev]'
+	@touch $@
+
+demo: $(STAMP) ## A three-way camera join: the query, its plan, its rows, its time beside Spark's
+	@$(JAVA) $(BIN)/sparkshed demo
+
+bench: $(STAMP) ## Time the join beside plain Spark
+	@$(JAVA) $(BIN)/sparkshed bench join
+
+lint: $(STAMP) ## Style and types
+	$(BIN)/ruff check .
+	scripts/typecheck
+
+test: lint ## Style, types, doctests, tests
+	@$(JAVA) set -x && $(BIN)/python scripts/doctests && $(BIN)/pytest

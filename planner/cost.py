@@ -1,0 +1,42 @@
+"""Expected rows and work, hop by hop (S_ij, N_ij and C of the cost model)."""
+
+from __future__ import annotations
+
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.physical import HopEstimate
+
+
+def direction_estimates(plan: ShedJoin, origin: int) -> tuple[HopEstimate, ...]:
+    """Estimates for each hop of the direction's order.
+
+    Selectivities of several predicates on one hop are taken as independent.
+    """
+    partials = float(plan.statistics.streams[origin].rows)
+    joined = [origin]
+    estimates = []
+    for target in plan.orders[origin]:
+        window = window_rows(plan, origin, target)
+        sigma = 1.0
+        for other in joined:
+            known = plan.statistics.selectivity[other][target]
+            sigma *= 1.0 if known is None else known
+        partials *= window * sigma
+        estimates.append(HopEstimate(window, sigma, partials))
+        joined.append(target)
+    return tuple(estimates)
+
+
+def window_rows(plan: ShedJoin, origin: int, target: int) -> float:
+    """Rows of the target within the time range of one probing row of the origin."""
+    statistics = plan.statistics.streams[target]
+    before, after = plan.closed.at[origin][target], plan.closed.at[target][origin]
+    if before is None or after is None:
+        return float(statistics.rows)
+    seconds = max(0, before + after) / 1_000_000
+    return min(float(statistics.rows), statistics.rate * seconds)
+
+
+def work(plan: ShedJoin, origin: int) -> float:
+    """Work units of joining everything from one direction: candidates and results."""
+    estimates = direction_estimates(plan, origin)
+    return plan.statistics.streams[origin].rows + sum(e.partials for e in estimates) + estimates[-1].partials

@@ -1,0 +1,202 @@
+"""Plan text: every node one line `Name: key=value`, the walk over the tree here.
+
+Nothing in it depends on the machine's speed or on the run: no ids, no timings, no paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.physical import BandKernel, EqualityKernel, Hop, Kernel, ShedJoinExec
+from sparkshed.planner.planner import Planned
+from sparkshed.sql.bounds import duration_text
+from sparkshed.sql.predicate import Band, Equality
+
+
+def explain_text(plans: Sequence[Planned], mode: str) -> str:
+    """Text of all shed plans of a statement."""
+    render = {"simple": _simple, "extended": _extended, "formatted": _formatted}[mode]
+    texts = []
+    for number, planned in enumerate(plans, 1):
+        head = f"== Shed Join {number} of {len(plans)} ==\n" if len(plans) > 1 else ""
+        texts.append(head + render(planned))
+    return "\n\n".join(texts) + "\n"
+
+
+def _simple(planned: Planned) -> str:
+    return "== Shed Plan ==\n" + "\n".join(_physical_lines(planned))
+
+
+def _extended(planned: Planned) -> str:
+    sections = [("Parsed Join Block", _block_lines(planned.steps[0][1]))]
+    sections.append(("Bound Matrix", _matrix_lines(planned.logical)))
+    sections.append(("Logical Plan", _logical_lines(planned.steps[0][1])))
+    previous = _logical_lines(planned.steps[0][1])
+    for name, plan in planned.steps[1:]:
+        lines = _logical_lines(plan)
+        sections.append((f"After {name}", lines if lines != previous else ["(unchanged)"]))
+        previous = lines
+    sections.append(("Shed Plan", _physical_lines(planned)))
+    return "\n\n".join(f"== {name} ==\n" + "\n".join(lines) for name, lines in sections)
+
+
+def _formatted(planned: Planned) -> str:
+    lines = ["== Shed Plan ==", *_physical_lines(planned)]
+    for direction, estimates in zip(planned.physical.spec.directions, planned.physical.estimates, strict=True):
+        origin = planned.logical.names[direction.origin]
+        used = "" if direction.origin == planned.physical.layout.master else " (batch: not used, no master)"
+        lines += ["", f"== Direction {origin}{used} =="]
+        rows = [("hop", "stream", "window", "bound", "kernel", "checks", "selectivity", "rows in window", "rows out")]
+        for number, (hop, estimate) in enumerate(zip(direction.hops, estimates, strict=True), 1):
+            at = planned.logical.closed.at
+            rows.append(
+                (
+                    str(number),
+                    planned.logical.names[hop.target],
+                    duration_text(planned.logical.closed.window(hop.target)),
+                    _range_text(at[direction.origin][hop.target], at[hop.target][direction.origin]),
+                    _kernel_text(hop.kernel),
+                    "; ".join(check.text for check in hop.checks) or "-",
+                    f"{estimate.selectivity:.3g}",
+                    _count(estimate.window),
+                    _count(estimate.partials),
+                )
+            )
+        lines += _table(rows)
+    return "\n".join(lines)
+
+
+# Lines of the trees ---------------------------------------------------------------------------
+
+
+def _block_lines(plan: ShedJoin) -> list[str]:
+    block = plan.block
+    lines = [f"JoinBlock: strategy={block.hint.strategy}, options={_options(plan)}"]
+    for stream in block.streams:
+        relation = " ".join(stream.relation.split())
+        lines.append(f"  Relation: {stream.name}, from={relation}, time={stream.time_text or '-'}")
+        lines += [f"    Filter: {text}" for text in stream.filters]
+    lines += [f"  TimeBound: {text}" for text in _unique(bound.text for bound in block.bounds)]
+    lines += [f"  Predicate: {predicate.text}, form={_form(predicate.form)}" for predicate in block.predicates]
+    lines += [f"  Residual: {text}" for text in block.residual]
+    return lines
+
+
+def _matrix_lines(plan: ShedJoin) -> list[str]:
+    names = plan.names
+    rows = [("T(row) - T(column) <=", *names)]
+    rows += [(name, *map(duration_text, row)) for name, row in zip(names, plan.closed.at, strict=True)]
+    lines = _table(rows)
+    if plan.closed.empty:
+        lines.append("The bounds contradict each other: the result is empty.")
+    return lines
+
+
+def _logical_lines(plan: ShedJoin) -> list[str]:
+    basic = "" if plan.basic is None else f", basic={duration_text(plan.basic)}"
+    closed = "" if plan.bounds is None else ", bounds=closed"
+    lines = [f"ShedJoin: strategy={plan.hint.strategy}, streams={len(plan.names)}{closed}{basic}"]
+    lines += [f"  Predicate: {p.text}, form={_form(p.form)}" for p in plan.predicates]
+    lines += [f"  Implied: {i.predicate.text}" for i in plan.implied]
+    for origin, order in enumerate(plan.orders):
+        lines.append(f"  Order: {' > '.join(plan.names[s] for s in (origin, *order))}")
+    for number, stream in enumerate(plan.block.streams):
+        window = "" if plan.bounds is None else f", window={duration_text(plan.bounds.window(number))}"
+        lines.append(f"  Stream: {stream.name}, rows={plan.statistics.streams[number].rows}{window}")
+    return lines
+
+
+def _physical_lines(planned: Planned) -> list[str]:
+    physical, logical = planned.physical, planned.logical
+    lines = [f"ShedJoinExec: strategy={physical.strategy}, work=1, basic={duration_text(physical.spec.basic)}"]
+    lines.append("  " + _layout_line(physical, logical))
+    for direction in physical.spec.directions:
+        hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
+        master = ", master" if direction.origin == physical.layout.master else ""
+        lines.append(f"  Direction: {' > '.join([logical.names[direction.origin], *hops])}{master}")
+    for number, stream in enumerate(logical.block.streams):
+        rows = logical.statistics.streams[number].rows
+        window = duration_text(logical.closed.window(number))
+        relation = " ".join(stream.relation.split())
+        lines.append(f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, rows={rows}")
+        lines += [f"    Filter: {text.replace('`', '')} (Spark, below the join)" for text in stream.filters]
+    lines += [
+        f"  Residual: {text.replace('`', '')} (Spark, on the operator's output)" for text in logical.block.residual
+    ]
+    if logical.closed.empty:
+        lines.append("  Note: the time bounds contradict each other, so the result is empty")
+    return lines
+
+
+def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
+    layout = physical.layout
+    parts = [f"Groups: {layout.groups}", f"routing={layout.routing}", f"master={logical.names[layout.master]}"]
+    if layout.keys is not None:
+        column = logical.block.streams[layout.master].inputs[layout.keys[layout.master]]
+        parts.append(f"key={column.sql.replace('`', '')}, buckets={layout.buckets}")
+    if layout.segments > 1:
+        parts.append(f"segments={layout.segments}")
+    parts.append(f"rows sent={physical.replication:.2f}x")
+    return ", ".join(parts)
+
+
+# Words ----------------------------------------------------------------------------------------
+
+
+def _options(plan: ShedJoin) -> str:
+    return ", ".join(sorted(plan.hint.options)) or "none"
+
+
+def _unique(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _form(form: Equality | Band | None) -> str:
+    if isinstance(form, Equality):
+        return "null-safe equality" if form.null_safe else "equality"
+    if isinstance(form, Band):
+        return "band" if form.low is not None and form.high is not None else "half-open band"
+    return "general"
+
+
+def _kernel_text(kernel: Kernel) -> str:
+    if isinstance(kernel, EqualityKernel):
+        keys = ", ".join(f"{key.left.text} {'<=>' if key.null_safe else '='} {key.right.text}" for key in kernel.keys)
+        return f"equality on {keys}"
+    if isinstance(kernel, BandKernel):
+        band = kernel.band
+        return f"band on {band.left.text} - {band.right.text} in {_interval_text(band)}"
+    return "scan"
+
+
+def _interval_text(band: Band) -> str:
+    if band.left.type in ("timestamp", "timestamp_ntz"):
+        low, high = (None if end is None else duration_text(int(end)) for end in (band.low, band.high))
+    else:
+        low, high = (None if end is None else f"{end:g}" for end in (band.low, band.high))
+    return f"{'(-inf' if low is None else '[' + low}, {'inf)' if high is None else high + ']'}"
+
+
+def _hop_text(hop: Hop) -> str:
+    checks = f", checks={len(hop.checks)}" if hop.checks else ""
+    return _kernel_text(hop.kernel) + checks
+
+
+def _range_text(before: int | None, after: int | None) -> str:
+    """Where the target's time may lie relative to the origin's."""
+    low = "-inf" if before is None else duration_text(-before)
+    high = "inf" if after is None else duration_text(after)
+    return f"{low} .. {high}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+

@@ -1,0 +1,113 @@
+"""Choose the groups: hash buckets, time segments, or both.
+
+The number of groups follows from the rows and the expected work; how they are cut follows from what
+the slowest group would have to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkshed.planner.cost import work
+from sparkshed.planner.keys import common_keys
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.physical import Layout
+
+#: A group of fewer rows is not worth a task of its own.
+MIN_GROUP_ROWS = 2_000
+#: More rows, or more work, than this are split further, so that a worker's memory and time stay bounded.
+MAX_GROUP_ROWS = 250_000
+MAX_GROUP_WORK = 100_000_000
+MAX_GROUPS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What Spark offers: tasks that run at the same time."""
+
+    cores: int
+
+
+def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
+    """The layout, and how many times over rows are sent in it."""
+    routing, hosts = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
+    if routing == "none":
+        return Layout(_master(plan)), 1.0
+    keys = common_keys(plan)
+    groups = hosts or _group_count(plan, resources)
+    best: tuple[float, Layout, float] | None = None
+    for buckets in _bucket_counts(groups, routing, has_key=keys is not None):
+        for master in range(len(plan.names)):
+            segments = 1 if routing == "hash" else -(-groups // buckets)
+            cuts = _cuts(plan, master, segments)
+            layout = Layout(master, buckets, cuts, keys if buckets > 1 else None)
+            load, replication = _load(plan, layout)
+            if best is None or load < best[0] * 0.999:
+                best = (load, layout, replication)
+    assert best is not None
+    return best[1], best[2]
+
+
+def _group_count(plan: ShedJoin, resources: Resources) -> int:
+    rows = plan.statistics.rows
+    if rows < MIN_GROUP_ROWS:
+        return 1
+    units = min(work(plan, origin) for origin in range(len(plan.names)))
+    wanted = max(rows / MAX_GROUP_ROWS, units / MAX_GROUP_WORK, 1)
+    waves = -(-int(wanted) // resources.cores)
+    return min(MAX_GROUPS, max(1, waves) * resources.cores)
+
+
+def _bucket_counts(groups: int, routing: str, *, has_key: bool) -> list[int]:
+    if not has_key or routing == "atr":
+        return [1]
+    if routing == "hash":
+        return [groups]
+    return [b for b in range(1, groups + 1) if groups % b == 0]
+
+
+def _master(plan: ShedJoin) -> int:
+    return min(range(len(plan.names)), key=lambda origin: (work(plan, origin), origin))
+
+
+def _cuts(plan: ShedJoin, master: int, segments: int) -> tuple[int, ...]:
+    """Segment ends at evenly spaced quantiles of the master's times."""
+    quantiles = plan.statistics.streams[master].quantiles
+    if segments <= 1 or len(quantiles) < 2:
+        return ()
+    steps = len(quantiles) - 1
+    cuts = set()
+    for number in range(1, segments):
+        place = number * steps / segments
+        low = int(place)
+        high = min(low + 1, steps)
+        cut = quantiles[low] + round((quantiles[high] - quantiles[low]) * (place - low))
+        if quantiles[0] < cut <= quantiles[-1]:
+            cuts.add(cut)
+    return tuple(sorted(cuts))
+
+
+def _load(plan: ShedJoin, layout: Layout) -> tuple[float, float]:
+    """Expected work of the slowest group (rows received plus units), and the replication."""
+    top = max(s.top_share for s in plan.statistics.streams) if layout.buckets > 1 else 0.0
+    share = max(top, 1 / layout.buckets) / layout.segments
+    sent = 0.0
+    spread = max(s.last for s in plan.statistics.streams) - min(s.first for s in plan.statistics.streams)
+    length = spread / layout.segments if spread > 0 else 0.0
+    for number, stream in enumerate(plan.statistics.streams):
+        copies = 1.0
+        if number != layout.master and layout.segments > 1:
+            before = plan.closed.at[number][layout.master]
+            after = plan.closed.at[layout.master][number]
+            if before is None or after is None or length == 0:
+                copies = float(layout.segments)
+            else:
+                copies = min(float(layout.segments), 1 + max(0, before + after) / length)
+        sent += stream.rows * copies
+    replication = sent / plan.statistics.rows if plan.statistics.rows else 1.0
+    received = sent * share
+    return received * ROW_COST + work(plan, layout.master) * share, replication
+
+
+#: Receiving, decoding and indexing a row, in work units.
+ROW_COST = 30.0

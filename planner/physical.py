@@ -1,0 +1,178 @@
+"""The physical plan: everything a worker needs to run the join, and nothing about Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkshed.sql.predicate import Band, Equality, Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class StreamExec:
+    """One input of the operator.
+
+    `types[c]` is the Spark type of input column c; `time` is the number of the column that holds
+    the row's time (timestamp, timestamp_ntz or date). `strict_time` refuses a NULL time instead of
+    dropping the row, because the SQL would let such a row join.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    time: int
+    strict_time: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.columns) != len(self.types) or not 0 <= self.time < len(self.types):
+            msg = f"stream {self.name!r}: columns, types and time do not fit together"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class EqualityKernel:
+    """Look up rows with equal keys; several columns make one key."""
+
+    keys: tuple[Equality, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BandKernel:
+    """Look up rows in a range of values, then check `checks` of the hop."""
+
+    band: Band
+
+
+@dataclass(frozen=True, slots=True)
+class ScanKernel:
+    """Compare with every row in the time range."""
+
+
+Kernel = EqualityKernel | BandKernel | ScanKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Extend partial results by stream `target`: candidates from `kernel`, then every check in turn."""
+
+    target: int
+    kernel: Kernel
+    checks: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """How new rows of stream `origin` are joined: the order R_i, hop by hop."""
+
+    origin: int
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """One column of the operator's output: input column `column` of stream `stream`."""
+
+    stream: int
+    column: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSpec:
+    """The join operator's whole configuration; picklable, and the same on every worker.
+
+    `bounds[i][k]` is the largest `T_i - T_k` allowed, in microseconds (days for dates are converted),
+    None where unbounded; the matrix is closed. `basic` is the basic window length in microseconds.
+    """
+
+    streams: tuple[StreamExec, ...]
+    bounds: tuple[tuple[int | None, ...], ...]
+    directions: tuple[Direction, ...]
+    basic: int
+    output: tuple[OutputColumn, ...]
+    chunk: int = 1 << 18
+    ansi: bool = True
+
+    def __post_init__(self) -> None:
+        m = len(self.streams)
+        if [d.origin for d in self.directions] != list(range(m)):
+            msg = "one direction per stream is needed, in stream order"
+            raise ValueError(msg)
+        for direction in self.directions:
+            visited = {direction.origin, *(hop.target for hop in direction.hops)}
+            if visited != set(range(m)) or len(direction.hops) != m - 1:
+                msg = f"direction {direction.origin} must visit every other stream once"
+                raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which group of rows joins where.
+
+    A row of the master stream belongs to one group: its key's bucket and its time's segment. Rows
+    of the others go to every segment in which a master row could meet them.
+
+        master   |--- segment 0 ---|--- segment 1 ---|--- segment 2 ---|
+        slave         |<------- rows that segment 1 needs ------->|
+                      W before                            W after
+
+    `keys[i]` is the input column of stream i that is equal in all streams, None without one; `cuts`
+    are the times at which segments end.
+    """
+
+    master: int
+    buckets: int = 1
+    cuts: tuple[int, ...] = ()
+    keys: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.buckets > 1 and self.keys is None:
+            msg = "hash buckets need a key in every stream"
+            raise ValueError(msg)
+        if list(self.cuts) != sorted(set(self.cuts)):
+            msg = "cuts must ascend"
+            raise ValueError(msg)
+
+    @property
+    def segments(self) -> int:
+        """Number of time segments."""
+        return len(self.cuts) + 1
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return self.buckets * self.segments
+
+    @property
+    def routing(self) -> str:
+        """The routing in the hint's words."""
+        if self.groups == 1:
+            return "none"
+        if self.segments == 1:
+            return "hash"
+        return "atr" if self.buckets == 1 else "hash+atr"
+
+
+@dataclass(frozen=True, slots=True)
+class HopEstimate:
+    """What one hop is expected to cost, for each row that starts the direction.
+
+    Attributes:
+        window: Rows of the target within the time range of a probe.
+        selectivity: Share of them that match.
+        partials: Partial results after the hop, over the whole input.
+    """
+
+    window: float
+    selectivity: float
+    partials: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShedJoinExec:
+    """The physical plan of one hinted block."""
+
+    strategy: str
+    spec: JoinSpec
+    layout: Layout
+    estimates: tuple[tuple[HopEstimate, ...], ...]
+    replication: float

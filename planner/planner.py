@@ -1,0 +1,90 @@
+"""The one place where a logical plan becomes a physical one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparkshed.planner.cost import direction_estimates
+from sparkshed.planner.kernels import hop
+from sparkshed.planner.layout import Resources, choose_layout
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.physical import Direction, JoinSpec, OutputColumn, ShedJoinExec, StreamExec
+from sparkshed.planner.rules import RULES
+from sparkshed.planner.statistics import Statistics
+from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.rewrite import output_name
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A finished plan and the steps that led to it, for EXPLAIN."""
+
+    steps: tuple[tuple[str, ShedJoin], ...]
+    physical: ShedJoinExec
+
+    @property
+    def logical(self) -> ShedJoin:
+        """The logical plan after the last rule."""
+        return self.steps[-1][1]
+
+
+def plan_join(block: JoinBlock, statistics: Statistics, resources: Resources) -> Planned:
+    """Run the rules in order, then choose kernels and groups."""
+    plan = ShedJoin.of(block, statistics)
+    steps = [("parsed", plan)]
+    for rule in RULES:
+        plan = rule(plan)
+        steps.append((rule.__name__, plan))
+    return Planned(tuple(steps), _physical(plan, resources))
+
+
+def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
+    layout, replication = choose_layout(plan, resources)
+    assert plan.basic is not None
+    return ShedJoinExec(
+        strategy=plan.hint.strategy,
+        spec=JoinSpec(
+            streams=stream_execs(plan.block),
+            bounds=plan.closed.at,
+            directions=tuple(_direction(plan, origin) for origin in range(len(plan.names))),
+            basic=plan.basic,
+            output=_output(plan.block),
+            ansi=plan.block.ansi,
+        ),
+        layout=layout,
+        estimates=tuple(direction_estimates(plan, origin) for origin in range(len(plan.names))),
+        replication=replication,
+    )
+
+
+def stream_execs(block: JoinBlock) -> tuple[StreamExec, ...]:
+    """The operator's inputs."""
+    execs = []
+    for stream in block.streams:
+        assert stream.time is not None
+        execs.append(
+            StreamExec(
+                name=stream.name,
+                columns=tuple(column.sql.replace("`", "") for column in stream.inputs),
+                types=tuple(column.type for column in stream.inputs),
+                time=stream.time,
+                strict_time=stream.strict_time,
+            )
+        )
+    return tuple(execs)
+
+
+def _direction(plan: ShedJoin, origin: int) -> Direction:
+    joined, hops = [origin], []
+    for target in plan.orders[origin]:
+        hops.append(hop(plan, joined, target))
+        joined.append(target)
+    return Direction(origin, tuple(hops))
+
+
+def _output(block: JoinBlock) -> tuple[OutputColumn, ...]:
+    return tuple(
+        OutputColumn(number, payload.column, output_name(number, payload.column))
+        for number, stream in enumerate(block.streams)
+        for payload in stream.payload
+    )

@@ -1,0 +1,26 @@
+"""Refuse plans that cannot run, and name the fix."""
+
+from __future__ import annotations
+
+from sparkshed.planner.keys import common_keys
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.sql.errors import BoundError, PlanError
+
+
+def check_runnable(plan: ShedJoin) -> ShedJoin:
+    """The last rule: everything that would fail on a worker fails here instead."""
+    for stream, statistics in zip(plan.block.streams, plan.statistics.streams, strict=True):
+        if stream.strict_time and statistics.null_times:
+            msg = (
+                f"stream `{stream.name}` has {statistics.null_times} rows without {stream.time_text}, and only "
+                f"greatest/least bound it. These skip NULLs, so such a row would join without any time bound. "
+                f"Add {stream.time_text} IS NOT NULL to WHERE."
+            )
+            raise BoundError(msg)
+    if plan.hint.diffusion.routing == "hash" and common_keys(plan) is None:
+        msg = (
+            "SHED option `diffuse=hash` needs one key that is equal in all streams, and this join has none. "
+            "Use `atr` or `auto`, or join every stream by equality on the same key."
+        )
+        raise PlanError(msg)
+    return plan

@@ -1,0 +1,54 @@
+"""What is known about the inputs: counts, times, and selectivities from a sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatistics:
+    """Counts and times of one stream, after its own filters.
+
+    `quantiles` are evenly spaced quantiles of the row times, first and last included; `top_share`
+    is the share of the most frequent common key among sampled rows.
+    """
+
+    rows: int
+    null_times: int = 0
+    quantiles: tuple[int, ...] = ()
+    top_share: float = 0.0
+
+    @property
+    def first(self) -> int:
+        """Earliest time, in microseconds."""
+        return self.quantiles[0] if self.quantiles else 0
+
+    @property
+    def last(self) -> int:
+        """Latest time, in microseconds."""
+        return self.quantiles[-1] if self.quantiles else 0
+
+    @property
+    def rate(self) -> float:
+        """λ, rows per second."""
+        seconds = (self.last - self.first) / 1_000_000
+        return self.rows / seconds if seconds > 0 else float(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Statistics of all streams.
+
+    `selectivity[i][l]` is σ_il: matches per comparison when rows of stream i meet rows of stream l
+    within their time bound; None where the pair has no predicate. `sampled` is the number of rows
+    of each stream that were looked at.
+    """
+
+    streams: tuple[StreamStatistics, ...]
+    selectivity: tuple[tuple[float | None, ...], ...]
+    sampled: tuple[int, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of all streams together."""
+        return sum(stream.rows for stream in self.streams)

@@ -1,0 +1,1 @@
+"""Benchmarks: each one times several engines on the same data in one run."""

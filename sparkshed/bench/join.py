@@ -1,0 +1,120 @@
+"""The exact three-way camera join, beside plain Spark's join of the same SQL."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import sparkshed
+from sparkshed.workloads.cameras import CameraStream, camera_sql, camera_streams, camera_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HINT = "SHED(exact)"
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One engine on one workload.
+
+    `ratio` is Spark's time divided by this engine's: above 1 is faster than Spark.
+    """
+
+    workload: str
+    engine: str
+    seconds: float
+    results: int
+    ratio: float
+
+    def as_dict(self) -> dict[str, object]:
+        """The timing as plain values."""
+        return asdict(self)
+
+
+class WrongResult(RuntimeError):
+    """Two engines disagree on the number of results, so their times mean nothing."""
+
+
+def register_cameras(spark: SparkSession, streams: Iterable[CameraStream]) -> None:
+    """Make the streams readable as views: `cam1`, `cam2` and so on."""
+    for number, stream in enumerate(streams, 1):
+        spark.createDataFrame(camera_table(stream)).createOrReplaceTempView(f"cam{number}")
+
+
+def engines(spark: SparkSession, m: int = 3) -> dict[str, Callable[[], DataFrame]]:
+    """The same join on each engine. Spark comes first: the others are compared with it."""
+    return {
+        "spark": lambda: spark.sql(camera_sql(m)),
+        "sparkshed": lambda: sparkshed.query(spark, camera_sql(m, hint=HINT)),
+    }
+
+
+def measure(frame: Callable[[], DataFrame]) -> tuple[float, int]:
+    """Seconds from SQL text to the last row, and the number of rows.
+
+    Rows go to Spark's `noop` sink: every column is computed and nothing is written. They are counted
+    on the way, in the run that is timed.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    seen = Observation()
+    start = time.perf_counter()
+    rows = frame().observe(seen, F.count(F.lit(1)).alias("rows"))
+    rows.write.format("noop").mode("overwrite").save()
+    seconds = time.perf_counter() - start
+    return seconds, int(seen.get["rows"])
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Run each engine once on little data, so that no one pays for starting up."""
+    register_cameras(spark, camera_streams(rate=20, seconds=20))
+    for frame in engines(spark).values():
+        measure(frame)
+
+
+def compare(workload: str, runs: dict[str, list[tuple[float, int]]]) -> list[Timing]:
+    """Medians of the runs, each beside the first engine's.
+
+    Args:
+        workload: Name of the workload.
+        runs: Seconds and results of each run, by engine.
+
+    Raises:
+        WrongResult: If the runs did not all give the same number of results.
+
+    >>> [t.ratio for t in compare("w", {"spark": [(4.0, 7)], "sparkshed": [(2.0, 7)]})]
+    [1.0, 2.0]
+    """
+    counts = {engine: sorted({results for _, results in timed}) for engine, timed in runs.items()}
+    if len({count for found in counts.values() for count in found}) != 1:
+        msg = f"{workload}: the engines disagree on the number of results: {counts}"
+        raise WrongResult(msg)
+    medians = {engine: statistics.median(seconds for seconds, _ in timed) for engine, timed in runs.items()}
+    base = next(iter(medians.values()))
+    return [
+        Timing(workload, engine, round(seconds, 3), counts[engine][0], round(base / seconds, 2))
+        for engine, seconds in medians.items()
+    ]
+
+
+def run(spark: SparkSession, rate: float = 200, seconds: float = 60, repeats: int = 3) -> list[Timing]:
+    """Time every engine `repeats` times, in turns, after a warm-up.
+
+    Args:
+        spark: The session that runs both sides.
+        rate: Rows per second of each of the three streams.
+        seconds: Length of the streams.
+        repeats: Runs of each engine; the median counts.
+    """
+    warm_up(spark)
+    register_cameras(spark, camera_streams(rate, seconds))
+    runs: dict[str, list[tuple[float, int]]] = {}
+    for _ in range(repeats):
+        for engine, frame in engines(spark).items():
+            runs.setdefault(engine, []).append(measure(frame))
+    return compare(f"3 cameras, nonaligned, {rate:g} rows/s x {seconds:g} s", runs)

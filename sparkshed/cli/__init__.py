@@ -1,0 +1,1 @@
+"""The `sparkshed` command. Each sub-command has a module of its own."""

@@ -1,0 +1,28 @@
+"""`sparkshed explain`: show how a statement would run."""
+
+from __future__ import annotations
+
+import argparse
+
+import sparkshed
+from sparkshed.cli import inputs
+from sparkshed.cli.session import local_session
+
+MODES = ("simple", "extended", "formatted")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    inputs.add_arguments(parser)
+    parser.add_argument("--mode", choices=MODES, default="simple", help="how much to show")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan."""
+    text = inputs.statement(args)
+    for _, path in args.table:
+        inputs.format_of(path)
+    with local_session(args.master) as spark:
+        inputs.register_tables(spark, args.table)
+        print(sparkshed.explain(spark, text, mode=args.mode))
+    return 0

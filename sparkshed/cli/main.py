@@ -1,0 +1,76 @@
+"""The entry point: arguments in, exit code out.
+
+Exit codes: 0 done; 1 a check or a run failed; 2 the request itself is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from sparkshed.cli.errors import CliError
+
+#: Each command is a module of this package; the text is its line in the help.
+COMMANDS = {
+    "doctor": "check Java, Python, packages, workers and the state store",
+    "demo": "join three camera streams and compare with plain Spark",
+    "sql": "run a statement over files",
+    "explain": "show the plan of a statement",
+    "bench": "time the join beside plain Spark",
+}
+
+
+def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser of the command and its sub-commands.
+
+    Args:
+        chosen: The sub-command that will run. Only its module is imported, so that `doctor` runs
+            where packages that the others need are missing.
+    """
+    parser = argparse.ArgumentParser(prog="sparkshed", description="Multi-way windowed joins on Spark SQL.")
+    parser.add_argument("--version", action="version", version=f"sparkshed {version('sparkshed')}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in COMMANDS.items():
+        command = commands.add_parser(name, help=text)
+        if name == chosen:
+            module = importlib.import_module(f"sparkshed.cli.{name}")
+            command.description = module.__doc__
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns its exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    args = build_parser(chosen).parse_args(argv)
+    try:
+        return int(args.run(args))
+    except Exception as error:
+        if not is_request_error(error):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def is_request_error(error: Exception) -> bool:
+    """Whether the user's request is at fault, so that a traceback would only be in the way."""
+    if isinstance(error, CliError):
+        return True
+    import sparkshed
+
+    if isinstance(error, sparkshed.ShedError):
+        return True
+    try:
+        from pyspark.errors import AnalysisException
+    except ModuleNotFoundError:
+        return False
+    return isinstance(error, AnalysisException)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

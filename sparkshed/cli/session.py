@@ -1,0 +1,87 @@
+"""A local Spark session for the commands."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sparkshed.cli.errors import CliError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The state store that streaming with state in Python needs.
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def settings(master: str, scratch: str, shuffle_partitions: int = 4) -> dict[str, str]:
+    """What makes Spark quiet, small and repeatable on one machine.
+
+    Args:
+        master: Spark master, such as `local[2]`.
+        scratch: A folder for what Spark leaves behind.
+        shuffle_partitions: Tasks after a shuffle; Spark's own 200 are for clusters.
+    """
+    log4j = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.master": master,
+        "spark.app.name": "sparkshed",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log4j}",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+    }
+
+
+@contextmanager
+def local_session(
+    master: str = "local[*]",
+    *,
+    worker_python: str = sys.executable,
+    extra: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A local session that is stopped at the end of the block.
+
+    Args:
+        master: Spark master.
+        worker_python: The interpreter that runs Python workers.
+        extra: More Spark settings; they win over the defaults.
+
+    Raises:
+        CliError: If pyspark is missing or Spark does not start.
+    """
+    os.environ["PYSPARK_PYTHON"] = worker_python
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        msg = f"{error}. Install Spark's Python package: pip install 'sparkshed[spark]'"
+        raise CliError(msg) from error
+    with tempfile.TemporaryDirectory(prefix="sparkshed-", ignore_cleanup_errors=True) as scratch:
+        builder = SparkSession.builder
+        for key, value in {**settings(master, scratch), **(extra or {})}.items():
+            builder = builder.config(key, value)
+        try:
+            spark = builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            msg = f"Spark did not start: {error} Run `sparkshed doctor --quick` to see why."
+            raise CliError(msg) from error
+        spark.sparkContext.setLogLevel("ERROR")
+        # PySpark logs every error in a query as JSON with the JVM's stack, and then raises it.
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        try:
+            yield spark
+        finally:
+            spark.stop()

@@ -1,0 +1,80 @@
+"""Array types and the few numeric helpers that every part of the engine shares."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+DAY_US = 86_400_000_000
+
+
+class Vector(NamedTuple):
+    """Column values with their validity; `valid` is None when nothing is NULL.
+
+    In expressions a vector of length one stands for a constant and broadcasts.
+    """
+
+    values: AnyArray
+    valid: Bools | None
+
+    def take(self, rows: Ints) -> Vector:
+        """The given rows."""
+        return Vector(self.values.take(rows), None if self.valid is None else self.valid.take(rows))
+
+
+def both_valid(left: Bools | None, right: Bools | None) -> Bools | None:
+    """Where both operands have a value."""
+    if left is None:
+        return right
+    return left if right is None else left & right
+
+
+def objects(items: list[Any]) -> AnyArray:
+    """A one-dimensional object array, also when the items are tuples."""
+    out = np.empty(len(items), dtype=object)
+    out[:] = items
+    return out
+
+
+def is_sorted(values: AnyArray) -> bool:
+    """Whether the values ascend."""
+    return len(values) < 2 or bool((values[1:] >= values[:-1]).all())
+
+
+def shift(values: Ints, by: int) -> tuple[Ints, Bools | None]:
+    """`values + by`, clamped to 64 bits; the mask says where clamping was needed."""
+    if abs(by) > INT64_MAX:
+        step = INT64_MAX if by > 0 else -INT64_MAX
+        partly, first = shift(values, step)
+        shifted, second = shift(partly, by - step)
+        return shifted, second if first is None else first | (False if second is None else second)
+    if not len(values) or by == 0:
+        return values, None
+    if by > 0:
+        if int(values.max()) <= INT64_MAX - by:
+            return values + by, None
+        beyond = values > INT64_MAX - by
+        return np.where(beyond, INT64_MAX, values + by), beyond
+    if int(values.min()) >= INT64_MIN - by:
+        return values + by, None
+    beyond = values < INT64_MIN - by
+    return np.where(beyond, INT64_MIN, values + by), beyond
+
+
+def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
+    """The numbers of all half-open ranges `[start, start + count)`, one range after the other."""
+    offsets = np.cumsum(counts)
+    total = int(offsets[-1])
+    if total == len(counts):
+        return starts
+    out = np.repeat(starts - (offsets - counts), counts)
+    out += np.arange(total)
+    return out

@@ -1,0 +1,30 @@
+"""What can go wrong while the operator runs."""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """Base of the engine's own errors."""
+
+
+class NullTimeError(EngineError):
+    """A row without a time reached a stream that cannot drop it silently."""
+
+    def __init__(self, stream: str, column: str, rows: int) -> None:
+        """Name the stream, its time column and the predicate that avoids the error."""
+        super().__init__(
+            f"stream {stream!r}: {rows} row(s) have a NULL time in column {column!r}. greatest() and least() "
+            "skip NULLs, so SQL would join such a row without any time bound, and no window can hold it. "
+            f"Fix: add `{stream}.{column} IS NOT NULL` to WHERE"
+        )
+        self.stream = stream
+        self.column = column
+        self.rows = rows
+
+    def __reduce__(self) -> tuple[type[NullTimeError], tuple[str, str, int]]:
+        """Survive the trip from a worker process."""
+        return type(self), (self.stream, self.column, self.rows)
+
+
+class EvaluationError(EngineError, ArithmeticError):
+    """An expression failed on a row; the message starts with Spark's error class in brackets."""

@@ -1,0 +1,319 @@
+"""Kernels: which rows of a basic window can match a partial result, found by sorted search.
+
+Every kernel reduces a probe to a range of positions in an index, so that the exact number of
+candidates is known before any candidate is formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, both_valid, shift
+from sparkshed.engine.codes import mix
+from sparkshed.engine.decode import decode
+from sparkshed.engine.partials import Candidates, Partials, distinct
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.windows import BasicWindow, Index
+from sparkshed.planner.physical import BandKernel, EqualityKernel, Kernel, ScanKernel
+from sparkshed.sql.expr import Col
+from sparkshed.sql.predicate import Band, Equality
+from sparkshed.sql.types import decimal_of
+
+
+class Needles(NamedTuple):
+    """What to search for: keys in `[low, high]`, or exactly `low` when `high` is None.
+
+    `of[n]` is the needle of partial result n (None: its own). Needles that are not `alive` match
+    nothing; those in `every` match all rows of the index. `hashes` spread equality keys over 32 bits.
+    """
+
+    low: AnyArray
+    high: AnyArray | None
+    of: Ints | None = None
+    alive: Bools | None = None
+    every: Bools | None = None
+    hashes: npt.NDArray[np.uint32] | None = None
+
+
+class Probe(Protocol):
+    """One kernel bound to a target stream."""
+
+    @property
+    def key(self) -> Hashable:
+        """Identifies the index, so that several directions share it."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the search itself respects the time range."""
+
+    def index(self, window: BasicWindow) -> Index:
+        """Sort the window's rows by key."""
+
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+        """Search keys of the partial results, whose time range is `[low, high]`."""
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Which candidates really have the key; None if all do."""
+
+
+def search(index: Index, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
+    """Start and length of the range of keys that matches each chosen needle."""
+    if needles.high is None:
+        return _search_equal(index, needles, chosen)
+    start: Ints = index.keys.searchsorted(needles.low.take(chosen))
+    count: Ints = index.keys.searchsorted(needles.high.take(chosen), "right") - start
+    np.maximum(count, 0, out=count)
+    if needles.every is not None:
+        every = needles.every.take(chosen)
+        start[every] = 0
+        count[every] = len(index.keys)
+    return start, count
+
+
+def _search_equal(index: Index, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
+    start, count = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
+    if not len(index.keys):
+        return start, count
+    assert needles.hashes is not None and index.present is not None and index.ends is not None
+    likely = np.flatnonzero(index.present.take(_buckets(needles.hashes.take(chosen), len(index.present))))
+    low = needles.low.take(chosen.take(likely))
+    found: Ints = index.keys.searchsorted(low)
+    place = np.minimum(found, len(index.keys) - 1)
+    start[likely] = found
+    count[likely] = (index.ends.take(place) - found) * (index.keys.take(place) == low)
+    return start, count
+
+
+def _hashes(keys: Ints) -> npt.NDArray[np.uint32]:
+    """The high bits of a multiplicative hash."""
+    spread = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (spread >> np.uint64(32)).astype(np.uint32)
+
+
+def _buckets(hashes: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.uint32]:
+    """Bucket numbers in a table whose size is a power of two."""
+    return hashes >> np.uint32(33 - size.bit_length())
+
+
+class ScanProbe:
+    """Every row in the time range: the index is the window itself."""
+
+    key: Hashable = "scan"
+    timed = True
+
+    def index(self, window: BasicWindow) -> Index:
+        """The window is sorted by time already."""
+        return Index(window.times, window.rows)
+
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+        """Search for the time range."""
+        return Needles(low, high)
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Nothing to verify."""
+        return None
+
+
+class EqualityProbe:
+    """Rows with an equal key. A key of several or NULL-safe columns is hashed, then verified."""
+
+    timed = False
+
+    def __init__(self, kernel: EqualityKernel, target: int, stores: Sequence[RowStore]) -> None:
+        """Split each equality in the target's column and the other side's."""
+        pairs = [_sides(key, target) for key in kernel.keys]
+        self._stores = stores
+        self._target = target
+        self._own = [own for own, _ in pairs]
+        self._other = [other for _, other in pairs]
+        self._safe = [key.null_safe for key in kernel.keys]
+        self._hashed = len(pairs) > 1 or any(self._safe)
+        self.key: Hashable = (
+            "equality",
+            *((c.column, s) for c, s in zip(self._own, self._safe, strict=True)),
+        )
+
+    def index(self, window: BasicWindow) -> Index:
+        """Sort by key; rows with a NULL in an `=` column are left out."""
+        keys = self._keys([self._codes(own, window.rows) for own in self._own])
+        values, rows = _only_valid(keys, window.rows)
+        order = values.argsort(kind="stable")
+        values = values.take(order)
+        last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)[: len(values)]
+        ends = np.repeat(last + 1, np.diff(last, prepend=-1))
+        present = np.zeros(1 << (8 * len(values)).bit_length(), np.bool_)
+        present[_buckets(_hashes(values), len(present))] = True
+        return Index(values, rows.take(order), ends, present)
+
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+        """Search for the other side's key, once per distinct row where one stream provides it."""
+        streams = {other.stream for other in self._other}
+        of: Ints | None = None
+        rows = {stream: partials.rows[stream] for stream in streams}
+        if len(streams) == 1 and len(partials.rows) > 1:
+            stream = next(iter(streams))
+            rows[stream], of = distinct(rows[stream])
+        keys = self._keys([self._codes(other, rows[other.stream]) for other in self._other])
+        return Needles(keys.values, None, of, keys.valid, hashes=_hashes(keys.values))
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Compare hashed keys column by column."""
+        if not self._hashed:
+            return None
+        equal = np.ones(candidates.size, np.bool_)
+        for own, other in zip(self._own, self._other, strict=True):
+            left = self._codes(own, candidates.rows)
+            right = self._codes(other, candidates.rows_of(other.stream))
+            equal &= _same(left, right)
+        return equal
+
+    def _codes(self, column: Col, rows: Ints) -> Vector:
+        return self._stores[column.stream].codes(column.column).take(rows)
+
+    def _keys(self, columns: list[Vector]) -> Vector:
+        return mix(columns, self._safe) if self._hashed else columns[0]
+
+
+def _same(left: Vector, right: Vector) -> Bools:
+    equal: Bools = left.values == right.values
+    if left.valid is None and right.valid is None:
+        return equal
+    here = np.ones(len(equal), np.bool_) if left.valid is None else left.valid
+    there = np.ones(len(equal), np.bool_) if right.valid is None else right.valid
+    return (equal & here & there) | ~(here | there)
+
+
+class BandProbe:
+    """Rows whose value lies in a range around the other side's.
+
+    Exact bands search 64-bit integers. Others search doubles in a range that is widened by more than
+    any rounding of the predicate; infinities and NaN, for which subtraction is no guide, are always
+    candidates. The hop's checks decide.
+    """
+
+    timed = False
+
+    def __init__(self, band: Band, target: int, stores: Sequence[RowStore]) -> None:
+        """Turn `low <= left - right <= high` into a range for the target's column."""
+        self._own, self._other = _sides(band, target)
+        low, high = _finite(band.low), _finite(band.high)
+        if target == band.right.stream:
+            low, high = _negated(high), _negated(low)
+        self._low, self._high = low, high
+        self._exact = band.exact
+        self._stores = stores
+        narrow = "float" in (self._own.type, self._other.type)
+        self._slack, self._least = (2.0**-21, 2.0**-146) if narrow else (2.0**-48, 2.0**-1070)
+        self.key: Hashable = ("band", self._own.column, self._exact)
+
+    def index(self, window: BasicWindow) -> Index:
+        """Sort by value; NULLs are left out and special values go last."""
+        values, rows = _only_valid(self._lane(self._own, window.rows), window.rows)
+        if self._exact:
+            order = values.argsort(kind="stable")
+            return Index(values.take(order), rows.take(order))
+        finite = np.isfinite(values)
+        if finite.all():
+            order = values.argsort(kind="stable")
+            return Index(values.take(order), rows.take(order))
+        plain = np.flatnonzero(finite)
+        plain = plain.take(values.take(plain).argsort(kind="stable"))
+        return Index(values.take(plain), np.concatenate([rows.take(plain), rows[~finite]]))
+
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+        """Search around the other side's value, once per distinct row."""
+        rows, of = partials.rows[self._other.stream], None
+        if len(partials.rows) > 1:
+            rows, of = distinct(rows)
+        centre = self._lane(self._other, rows)
+        return self._whole(centre, of) if self._exact else self._widened(centre, of)
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Exact bands need no check, others have it among the hop's checks."""
+        return None
+
+    def _lane(self, column: Col, rows: Ints) -> Vector:
+        form = _as_whole if self._exact else _as_double
+        return self._stores[column.stream].lane(form, column.column).take(rows)
+
+    def _whole(self, centre: Vector, of: Ints | None) -> Needles:
+        values, alive = centre
+        low = np.full(len(values), np.iinfo(np.int64).min)
+        high = np.full(len(values), np.iinfo(np.int64).max)
+        if self._low is not None:
+            bound = math.ceil(self._low)
+            low, clamped = shift(values, bound)
+            if clamped is not None and bound > 0:
+                alive = both_valid(alive, ~clamped)
+        if self._high is not None:
+            bound = math.floor(self._high)
+            high, clamped = shift(values, bound)
+            if clamped is not None and bound < 0:
+                alive = both_valid(alive, ~clamped)
+        return Needles(low, high, of, alive)
+
+    def _widened(self, centre: Vector, of: Ints | None) -> Needles:
+        values, alive = centre
+        special = ~np.isfinite(values)
+        with np.errstate(all="ignore"):
+            low, high = self._edge(values, self._low, -1.0), self._edge(values, self._high, 1.0)
+        return Needles(low, high, of, alive, special if special.any() else None)
+
+    def _edge(self, values: AnyArray, bound: float | int | None, sign: float) -> AnyArray:
+        if bound is None:
+            return np.full(len(values), sign * np.inf)
+        edge = values + float(bound)
+        reach = np.abs(values) + abs(float(bound))
+        reach *= self._slack
+        reach += self._least
+        reach *= sign
+        reach += edge
+        return np.where(np.isnan(reach), sign * np.inf, reach)
+
+
+def _as_whole(array: pa.Array, type_: str) -> Vector:
+    values, valid = decode(array, type_)
+    return Vector(values.astype(np.int64, copy=False), valid)
+
+
+def _as_double(array: pa.Array, type_: str) -> Vector:
+    values, valid = decode(array, type_)
+    doubles = values.astype(np.float64, copy=False)
+    decimal = decimal_of(type_)
+    return Vector(doubles if decimal is None else doubles / 10.0 ** decimal[1], valid)
+
+
+def _only_valid(keys: Vector, rows: Ints) -> tuple[AnyArray, Ints]:
+    if keys.valid is None:
+        return keys.values, rows
+    return keys.values[keys.valid], rows[keys.valid]
+
+
+def _sides(form: Equality | Band, target: int) -> tuple[Col, Col]:
+    """The target's column and the other one."""
+    return (form.left, form.right) if form.left.stream == target else (form.right, form.left)
+
+
+def _finite(bound: float | int | None) -> float | int | None:
+    """A bound, or None if it is none: infinite and NaN bounds leave the decision to the checks."""
+    return None if bound is None or (isinstance(bound, float) and not math.isfinite(bound)) else bound
+
+
+def _negated(bound: float | int | None) -> float | int | None:
+    return None if bound is None else -bound
+
+
+def bind(kernel: Kernel, target: int, stores: Sequence[RowStore]) -> Probe:
+    """The probe that runs a kernel on stream `target`."""
+    if isinstance(kernel, EqualityKernel):
+        return EqualityProbe(kernel, target, stores)
+    if isinstance(kernel, BandKernel):
+        return BandProbe(kernel.band, target, stores)
+    assert isinstance(kernel, ScanKernel)
+    return ScanProbe()

@@ -1,0 +1,172 @@
+"""The join operator: one micro-batch in, its results out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from sparkshed.engine.codes import Codebook
+from sparkshed.engine.partials import Partials
+from sparkshed.engine.pipeline import DirectionExec
+from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCounters
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.windows import Windows
+from sparkshed.planner.physical import BandKernel, EqualityKernel, JoinSpec
+from sparkshed.sql.expr import Col, columns_of
+
+#: The codebook is rebuilt when it has this many times more entries than there are rows.
+_STALE = 4
+_SMALL_CODEBOOK = 1 << 16
+
+
+class JoinOperator:
+    """A multi-way windowed join over micro-batches, exact and exactly once.
+
+    All rows have one arrival order: micro-batch, event time, stream, position. A result is produced
+    by its last-arriving member. New rows are therefore kept apart from old ones while they probe::
+
+                         old rows of S_l (earlier batches)   new rows of S_l (this batch)
+        new row of S_i   the whole time range                only up to its own time
+                         ── both sides in time ──            (equal times: only if l < i)
+
+    and then join the windows. However the input is cut into micro-batches, and in whatever order
+    rows arrive, the results are the same.
+    """
+
+    def __init__(self, spec: JoinSpec) -> None:
+        """Plan nothing, only bind: the specification is complete."""
+        self._spec = spec
+        self._codebook = Codebook()
+        used = _used_columns(spec)
+        self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
+        self._windows = [Windows(spec.basic) for _ in spec.streams]
+        self.statistics = Statistics(
+            [StreamCounters() for _ in spec.streams], [DirectionCounters() for _ in spec.streams]
+        )
+        self._directions = [
+            DirectionExec(spec, direction, self._stores, counters)
+            for direction, counters in zip(spec.directions, self.statistics.directions, strict=True)
+        ]
+        self._running = False
+
+    def process(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
+        """Join one micro-batch: stream number → new rows, columns by position.
+
+        Rows are taken in at once; results come in chunks of at most `spec.chunk` rows. The iterator
+        must be exhausted before the next batch, because only then the new rows enter the windows.
+
+        Args:
+            batch: New rows by stream number; a missing stream or None has none.
+
+        Returns:
+            Record batches with the columns of `spec.output`. Without output columns each has one
+            column of zeros, `__row`, that only carries the number of rows.
+
+        Raises:
+            NullTimeError: A row without a time reached a stream with `strict_time`.
+            EvaluationError: In ANSI mode, an expression failed on a candidate (while iterating).
+        """
+        self._refuse_while_running()
+        unknown = [i for i in batch if not 0 <= i < len(self._stores)]
+        if unknown:
+            msg = f"stream numbers must be 0 … {len(self._stores) - 1}, got {unknown}"
+            raise ValueError(msg)
+        new = [Windows(self._spec.basic) for _ in self._stores]
+        ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
+        filled = [old.size + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
+        if all(filled):
+            self._running = True
+            return self._join(ranges, new)
+        self._settle(new)
+        return iter(())
+
+    def _refuse_while_running(self) -> None:
+        if self._running:
+            msg = "the results of the previous micro-batch must be read to the end first"
+            raise RuntimeError(msg)
+
+    def _take_in(
+        self, stream: int, table: pa.Table | pa.RecordBatch | None, windows: Windows
+    ) -> tuple[int, int]:
+        if table is None or table.num_rows == 0:
+            return 0, 0
+        store, counters = self._stores[stream], self.statistics.streams[stream]
+        start, times = store.append(table)
+        counters.arrived, counters.null_time = store.arrived, store.null_time
+        windows.add(start, times)
+        return start, start + len(times)
+
+    def _join(self, ranges: Sequence[tuple[int, int]], new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
+        for direction, (start, stop) in zip(self._directions, ranges, strict=True):
+            for results in direction.run(start, stop, self._windows, new):
+                yield self._materialise(results)
+        self._settle(new)
+        self._running = False
+
+    def _settle(self, new: Sequence[Windows]) -> None:
+        for old, fresh in zip(self._windows, new, strict=True):
+            if fresh.size:
+                old.absorb(fresh)
+
+    def _materialise(self, results: Partials) -> pa.RecordBatch:
+        """Gather the payload: the only place where results become rows."""
+        output = self._spec.output
+        if not output:
+            return pa.RecordBatch.from_arrays([pa.array(np.zeros(results.size, np.int8))], ["__row"])
+        arrays = [self._stores[o.stream].take(o.column, results.rows[o.stream]) for o in output]
+        return pa.RecordBatch.from_arrays(arrays, [o.name for o in output])
+
+    def expire(self, watermark_us: int) -> int:
+        """Drop whole basic windows that no row with `time >= watermark_us` can match.
+
+        Args:
+            watermark_us: Earliest time of any row still to come, in microseconds.
+
+        Returns:
+            How many rows were dropped.
+        """
+        self._refuse_while_running()
+        dropped = 0
+        for k, (windows, store) in enumerate(zip(self._windows, self._stores, strict=True)):
+            retention = self._retention(k)
+            if retention is None:
+                continue
+            rows = windows.expire(watermark_us - retention)
+            self.statistics.streams[k].expired += rows
+            dropped += rows
+            if store.size > 2 * windows.size:
+                store.compact(windows.renumber())
+        self._prune_codebook()
+        return dropped
+
+    def _retention(self, stream: int) -> int | None:
+        """Largest `T_i - T_k` over the other streams i: how long a row of stream k can match."""
+        bounds = [row[stream] for i, row in enumerate(self._spec.bounds) if i != stream]
+        finite = [bound for bound in bounds if bound is not None]
+        return max(finite) if len(finite) == len(bounds) else None
+
+    def _prune_codebook(self) -> None:
+        live = sum(windows.size for windows in self._windows)
+        if len(self._codebook) > max(_SMALL_CODEBOOK, _STALE * live):
+            self._codebook.clear()
+            for windows, store in zip(self._windows, self._stores, strict=True):
+                windows.forget()
+                store.forget()
+
+
+def _used_columns(spec: JoinSpec) -> list[set[int]]:
+    """Columns that the output, a kernel or a check reads, by stream."""
+    used: list[set[int]] = [set() for _ in spec.streams]
+    for output in spec.output:
+        used[output.stream].add(output.column)
+    for hop in (hop for direction in spec.directions for hop in direction.hops):
+        columns: list[Col] = [column for check in hop.checks for column in columns_of(check.expr)]
+        if isinstance(hop.kernel, EqualityKernel):
+            columns += [side for key in hop.kernel.keys for side in (key.left, key.right)]
+        elif isinstance(hop.kernel, BandKernel):
+            columns += [hop.kernel.band.left, hop.kernel.band.right]
+        for column in columns:
+            used[column.stream].add(column.column)
+    return used

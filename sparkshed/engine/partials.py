@@ -1,0 +1,98 @@
+"""Partial results and the candidates that extend them by one more stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sparkshed.engine.arrays import Ints, Vector
+from sparkshed.engine.store import RowStore
+from sparkshed.sql.expr import Col
+
+
+class Partials:
+    """Combinations of rows, one array of row numbers per bound stream; column by column."""
+
+    __slots__ = ("_memo", "_stores", "rows", "size")
+
+    def __init__(self, stores: Sequence[RowStore], rows: Mapping[int, Ints]) -> None:
+        """Combine `rows[stream][n]` of every bound stream into partial result n."""
+        self._stores = stores
+        self._memo: dict[tuple[int, int], Vector] = {}
+        self.rows = rows
+        self.size = len(next(iter(rows.values())))
+
+    def column(self, stream: int, column: int) -> Vector:
+        """Values of a column for each partial result."""
+        key = (stream, column)
+        if key not in self._memo:
+            self._memo[key] = self._stores[stream].values(column).take(self.rows[stream])
+        return self._memo[key]
+
+    def times(self, stream: int) -> Ints:
+        """Row times of a bound stream."""
+        return self._stores[stream].times.take(self.rows[stream])
+
+
+class Candidates:
+    """Partial result `picks[n]` extended by row `rows[n]` of stream `target`, to be checked."""
+
+    __slots__ = ("_memo", "_partials", "_stores", "_target", "picks", "rows", "size")
+
+    def __init__(
+        self, stores: Sequence[RowStore], partials: Partials, target: int, picks: Ints, rows: Ints
+    ) -> None:
+        """Pair partial results with rows of the target."""
+        self._stores = stores
+        self._partials = partials
+        self._target = target
+        self._memo: dict[tuple[int, int], Vector] = {}
+        self.picks = picks
+        self.rows = rows
+        self.size = len(rows)
+
+    def column(self, column: Col) -> Vector:
+        """Values of a column for each candidate."""
+        key = (column.stream, column.column)
+        if key not in self._memo:
+            if column.stream == self._target:
+                vector = self._stores[self._target].values(column.column).take(self.rows)
+            else:
+                vector = self._partials.column(*key).take(self.picks)
+            self._memo[key] = vector
+        return self._memo[key]
+
+    def rows_of(self, stream: int) -> Ints:
+        """Row numbers of any bound stream or of the target."""
+        return self.rows if stream == self._target else self._partials.rows[stream].take(self.picks)
+
+    def select(self, rows: Ints) -> Candidates:
+        """Only the given candidates."""
+        return Candidates(
+            self._stores, self._partials, self._target, self.picks.take(rows), self.rows.take(rows)
+        )
+
+    def joined(self) -> Partials:
+        """The candidates as partial results with one more stream."""
+        bound = {stream: rows.take(self.picks) for stream, rows in self._partials.rows.items()}
+        return Partials(self._stores, {**bound, self._target: self.rows})
+
+
+def distinct(rows: Ints) -> tuple[Ints, Ints | None]:
+    """The different rows and, for each input, the number of its row among them.
+
+    None instead of numbers when looking each row up on its own is as good.
+    """
+    low, high = int(rows.min()), int(rows.max())
+    if high - low >= 4 * len(rows):
+        return rows, None
+    seen = np.zeros(high - low + 1, np.bool_)
+    places = rows - low
+    seen[places] = True
+    found = np.flatnonzero(seen)
+    if 2 * len(found) > len(rows):
+        return rows, None
+    numbers: Ints = np.cumsum(seen, dtype=np.int64)
+    numbers -= 1
+    return found + low, numbers.take(places)

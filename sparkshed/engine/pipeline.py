@@ -1,0 +1,176 @@
+"""A direction at work: new rows of one stream, extended hop by hop, depth first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sparkshed.engine.arrays import INT64_MAX, INT64_MIN, Ints, shift
+from sparkshed.engine.evaluate import Evaluator
+from sparkshed.engine.kernels import bind
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.probing import Pairs, Prober
+from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.windows import Windows
+from sparkshed.planner.physical import Direction, Hop, JoinSpec
+
+#: A time range over more basic windows than this is probed in larger windows.
+_MOST_WINDOWS = 32
+
+
+def _width(spec: JoinSpec, origin: int, target: int) -> int | None:
+    """How many basic windows the time range of a hop can touch; None if it is unbounded."""
+    past, future = spec.bounds[origin][target], spec.bounds[target][origin]
+    return None if past is None or future is None else (past + future) // spec.basic + 2
+
+
+class HopExec:
+    """One hop: probe the target's windows, check the candidates, pass on what is left."""
+
+    def __init__(
+        self, spec: JoinSpec, origin: int, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters
+    ) -> None:
+        """Bind the hop's kernel to the row stores."""
+        self._bounds = spec.bounds
+        self._limit = spec.chunk
+        self._width = _width(spec, origin, hop.target)
+        self._origin = origin
+        self._target = hop.target
+        self._checks = hop.checks
+        self._stores = stores
+        self._counters = counters
+        self._evaluator = Evaluator(spec.ansi)
+        self._probe = bind(hop.kernel, hop.target, stores)
+        self._prober = Prober(self._probe, spec.chunk, self._count)
+
+    def _count(self, comparisons: int) -> None:
+        self._counters.comparisons += comparisons
+
+    def run(self, source: Iterator[Partials], old: Windows, new: Windows) -> Iterator[Partials]:
+        """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
+        bucket = Bucket(self._stores, self._limit)
+        for partials in source:
+            low, high = self._time_range(partials)
+            if old.size:
+                yield from bucket.fill(self._extend(partials, old, low, high))
+            if new.size:
+                cap = partials.times(self._origin)
+                if self._target > self._origin:
+                    cap = shift(cap, -1)[0]
+                yield from bucket.fill(self._extend(partials, new, low, np.minimum(high, cap)))
+        yield from bucket.drain()
+
+    def _time_range(self, partials: Partials) -> tuple[Ints, Ints]:
+        """Earliest and latest time of the target that every bound stream allows."""
+        low = np.full(partials.size, INT64_MIN)
+        high = np.full(partials.size, INT64_MAX)
+        for stream in partials.rows:
+            times = partials.times(stream)
+            past, future = self._bounds[stream][self._target], self._bounds[self._target][stream]
+            if past is not None:
+                low = np.maximum(low, shift(times, -past)[0])
+            if future is not None:
+                high = np.minimum(high, shift(times, future)[0])
+        return low, high
+
+    def _extend(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Partials]:
+        needles = self._probe.needles(partials, low, high)
+        for pairs in self._prober.pairs(windows.coarse(self._factor(windows)), needles, low, high):
+            candidates = self._checked(self._in_time(partials, pairs, low, high))
+            if candidates.size:
+                yield candidates.joined()
+
+    def _factor(self, windows: Windows) -> int:
+        """How many basic windows to probe as one, so that a time range spans a moderate number."""
+        width = len(windows) if self._width is None else self._width
+        return 1 << max(0, (max(width - 1, 0) // _MOST_WINDOWS).bit_length())
+
+    def _in_time(self, partials: Partials, pairs: Pairs, low: Ints, high: Ints) -> Candidates:
+        candidates = Candidates(self._stores, partials, self._target, pairs.picks, pairs.rows)
+        if not pairs.edge:
+            return candidates
+        times = self._stores[self._target].times.take(pairs.rows)
+        inside = (times >= low.take(pairs.picks)) & (times <= high.take(pairs.picks))
+        return candidates.select(np.flatnonzero(inside))
+
+    def _checked(self, candidates: Candidates) -> Candidates:
+        same = self._probe.verify(candidates) if candidates.size else None
+        if same is not None and not same.all():
+            candidates = candidates.select(np.flatnonzero(same))
+        for check in self._checks:
+            if not candidates.size:
+                break
+            passed = self._evaluator.holds(check.expr, candidates)
+            if not passed.all():
+                candidates = candidates.select(np.flatnonzero(passed))
+        return candidates
+
+
+class Bucket:
+    """Coalesces small chunks of partial results, so that the next hop works on few large ones."""
+
+    def __init__(self, stores: Sequence[RowStore], limit: int) -> None:
+        """Collect up to `limit` partial results."""
+        self._stores = stores
+        self._limit = limit
+        self._held: list[Partials] = []
+        self._size = 0
+
+    def fill(self, source: Iterator[Partials]) -> Iterator[Partials]:
+        """Collect from `source`; give out what no longer fits."""
+        for partials in source:
+            if self._size + partials.size > self._limit:
+                yield from self.drain()
+            self._held.append(partials)
+            self._size += partials.size
+
+    def drain(self) -> Iterator[Partials]:
+        """Give out all that is held."""
+        held, self._held, self._size = self._held, [], 0
+        if len(held) == 1:
+            yield held[0]
+        elif held:
+            streams = held[0].rows
+            yield Partials(
+                self._stores, {s: np.concatenate([part.rows[s] for part in held]) for s in streams}
+            )
+
+
+class DirectionExec:
+    """All hops of one direction.
+
+    Chunks are pulled through the hops one at a time, so memory stays near hops × chunk however many
+    results there are::
+
+        new rows of S_i ──▶ hop 1 ──▶ bucket ──▶ hop 2 ──▶ bucket ──▶ … ──▶ results
+                            W_r1                 W_r2
+    """
+
+    def __init__(
+        self, spec: JoinSpec, direction: Direction, stores: Sequence[RowStore], counters: DirectionCounters
+    ) -> None:
+        """Bind every hop."""
+        self._origin = direction.origin
+        self._targets = [hop.target for hop in direction.hops]
+        self._hops = [HopExec(spec, direction.origin, hop, stores, counters) for hop in direction.hops]
+        self._stores = stores
+        self._limit = spec.chunk
+        self._counters = counters
+
+    def run(
+        self, start: int, stop: int, old: Sequence[Windows], new: Sequence[Windows]
+    ) -> Iterator[Partials]:
+        """Results whose last-arriving member is one of the origin's rows `[start, stop)`."""
+        chunks = self._chunks(start, stop)
+        for target, hop in zip(self._targets, self._hops, strict=True):
+            chunks = hop.run(chunks, old[target], new[target])
+        for results in chunks:
+            self._counters.results += results.size
+            yield results
+
+    def _chunks(self, start: int, stop: int) -> Iterator[Partials]:
+        for begin in range(start, stop, self._limit):
+            rows = np.arange(begin, min(begin + self._limit, stop))
+            yield Partials(self._stores, {self._origin: rows})

@@ -1,0 +1,197 @@
+"""Probing windows: from time ranges and search keys to candidate pairs, in pieces of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from sparkshed.engine.arrays import AnyArray, Ints, is_sorted, repeat_ranges
+from sparkshed.engine.kernels import Needles, Probe, search
+from sparkshed.engine.windows import BasicWindow, Index, Windows
+
+
+class Pairs(NamedTuple):
+    """Candidates: partial result `picks[n]` with row `rows[n]`; `edge` if the time is still to be checked."""
+
+    picks: Ints
+    rows: Ints
+    edge: bool
+
+
+class Overlaps:
+    """Which of many window ranges `[begin, end)` contain window k, without looking at all of them.
+
+    Sorted by `begin`, the ranges that contain k lie between the first whose running maximum of
+    `end` exceeds k and the last whose `begin` does not::
+
+        begin    0 0 1 1 2 2 3
+        end      2 2 3 3 4 4 5        k = 2: ranges 2 … 5
+    """
+
+    def __init__(self, begin: Ints, end: Ints, windows: int) -> None:
+        """Sort the ranges over `windows` windows."""
+        self._order: Ints | None = None
+        if not is_sorted(begin):
+            small: AnyArray = begin.astype(np.int16) if windows < 1 << 15 else begin
+            self._order = small.argsort(kind="stable")
+            begin, end = begin.take(self._order), end.take(self._order)
+        self._end = end
+        every = np.arange(windows)
+        reach = np.maximum.accumulate(end)
+        self._starts = reach.searchsorted(every, "right")
+        self._stops = begin.searchsorted(every, "right")
+        self._whole = is_sorted(end)
+
+    def occupied(self) -> list[int]:
+        """The windows that may be in some range."""
+        found: list[int] = np.flatnonzero(self._starts < self._stops).tolist()
+        return found
+
+    def of(self, window: int) -> Ints:
+        """Numbers of the ranges that contain the window."""
+        start, stop = int(self._starts[window]), int(self._stops[window])
+        if self._whole:
+            return np.arange(start, stop) if self._order is None else self._order[start:stop]
+        hit = np.flatnonzero(self._end[start:stop] > window)
+        hit += start
+        return hit if self._order is None else self._order.take(hit)
+
+
+class Prober:
+    """Finds all candidates for a chunk of partial results in one set of basic windows."""
+
+    def __init__(self, probe: Probe, limit: int, count: Callable[[int], None]) -> None:
+        """Form at most `limit` candidates at a time; report index entries touched to `count`."""
+        self._probe = probe
+        self._limit = limit
+        self._count = count
+
+    def pairs(self, windows: Windows, needles: Needles, low: Ints, high: Ints) -> Iterator[Pairs]:
+        """Candidates of every partial result n with time in `[low[n], high[n]]`."""
+        first, last = windows.extents
+        begin: Ints = last.searchsorted(low)
+        end: Ints = first.searchsorted(high, "right")
+        np.maximum(end, begin, out=end)
+        if needles.alive is not None:
+            alive = needles.alive if needles.of is None else needles.alive.take(needles.of)
+            end = np.where(alive, end, begin)
+        pending = _Pending(self._limit)
+        for k, picks, start, counts in self._ranges(windows, needles, begin, end):
+            edge = (low.take(picks) > first[k]) | (high.take(picks) < last[k])
+            if self._probe.timed:
+                edge[:] = False
+            pending.add(self._index(windows.ordered[k]), picks, start, counts, edge)
+            if pending.total >= self._limit:
+                self._count(pending.total)
+                yield from pending.flush()
+        self._count(pending.total)
+        yield from pending.flush()
+
+    def _ranges(
+        self, windows: Windows, needles: Needles, begin: Ints, end: Ints
+    ) -> Iterator[tuple[int, Ints, Ints, Ints]]:
+        """Per window: partial results with candidates in it, and their index ranges."""
+        by_pick = Overlaps(begin, end, len(windows))
+        shared = None if needles.of is None else _Shared(needles, begin, end, len(windows))
+        for k in by_pick.occupied():
+            picks = by_pick.of(k)
+            if not len(picks):
+                continue
+            index = self._index(windows.ordered[k])
+            always = len(index.rows) - len(index.keys)
+            if always:
+                everyone = np.full(len(picks), always)
+                yield k, picks, np.full(len(picks), len(index.keys)), everyone
+            start, counts = (
+                search(index, needles, picks) if shared is None else shared.search(index, k, picks)
+            )
+            hit = np.flatnonzero(counts)
+            if len(hit) == len(picks):
+                yield k, picks, start, counts
+            elif len(hit):
+                yield k, picks.take(hit), start.take(hit), counts.take(hit)
+
+    def _index(self, window: BasicWindow) -> Index:
+        index = window.indexes.get(self._probe.key)
+        if index is None:
+            index = window.indexes[self._probe.key] = self._probe.index(window)
+        return index
+
+
+class _Shared:
+    """Searches each needle once per window, however many partial results share it."""
+
+    def __init__(self, needles: Needles, begin: Ints, end: Ints, windows: int) -> None:
+        assert needles.of is not None
+        self._of = needles.of
+        self._needles = needles
+        size = len(needles.low)
+        earliest = np.full(size, windows)
+        latest = np.zeros(size, np.int64)
+        np.minimum.at(earliest, needles.of, begin)
+        np.maximum.at(latest, needles.of, end)
+        self._overlaps = Overlaps(earliest, latest, windows)
+        self._start = np.zeros(size, np.int64)
+        self._counts = np.zeros(size, np.int64)
+
+    def search(self, index: Index, window: int, picks: Ints) -> tuple[Ints, Ints]:
+        chosen = self._overlaps.of(window)
+        self._start[chosen], self._counts[chosen] = search(index, self._needles, chosen)
+        numbers = self._of.take(picks)
+        return self._start.take(numbers), self._counts.take(numbers)
+
+
+class _Pending:
+    """Index ranges of several windows, collected so that small windows are not expanded one by one."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._reset()
+
+    def _reset(self) -> None:
+        self._parts: list[tuple[Ints, Ints, Ints, AnyArray]] = []
+        self._rows: list[Ints] = []
+        self._offset = 0
+        self.total = 0
+
+    def add(self, index: Index, picks: Ints, start: Ints, counts: Ints, edge: AnyArray) -> None:
+        if not self._rows or self._rows[-1] is not index.rows:
+            self._offset += len(self._rows[-1]) if self._rows else 0
+            self._rows.append(index.rows)
+        self._parts.append((picks, start + self._offset, counts, edge))
+        self.total += int(counts.sum())
+
+    def flush(self) -> Iterator[Pairs]:
+        if not self._parts:
+            return
+        rows = _joined(self._rows)
+        picks, start, counts, edge = (_joined(list(column)) for column in zip(*self._parts, strict=True))
+        self._reset()
+        for flag in (False, True):
+            chosen = np.flatnonzero(edge == flag)
+            if len(chosen) == len(picks):
+                yield from _expand(rows, picks, start, counts, flag, self._limit)
+            elif len(chosen):
+                ranges = picks.take(chosen), start.take(chosen), counts.take(chosen)
+                yield from _expand(rows, *ranges, flag, self._limit)
+
+
+def _joined(parts: list[AnyArray]) -> AnyArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _expand(rows: Ints, picks: Ints, start: Ints, counts: Ints, edge: bool, limit: int) -> Iterator[Pairs]:
+    """Spell the ranges out, at most `limit` pairs at a time; a long range may be cut anywhere."""
+    stops = np.cumsum(counts)
+    total = int(stops[-1])
+    for begin in range(0, total, limit):
+        end = min(begin + limit, total)
+        i, j = int(stops.searchsorted(begin, "right")), int(stops.searchsorted(end)) + 1
+        starts, sizes = start[i:j].copy(), counts[i:j].copy()
+        skipped = begin - int(stops[i] - counts[i])
+        starts[0] += skipped
+        sizes[0] -= skipped
+        sizes[-1] -= int(stops[j - 1]) - end
+        yield Pairs(np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes)), edge)

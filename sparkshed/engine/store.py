@@ -1,0 +1,183 @@
+"""Rows of one stream: Arrow payload, times, and numpy columns decoded once per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import numpy as np
+import pyarrow as pa
+
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, is_sorted
+from sparkshed.engine.codes import Codebook
+from sparkshed.engine.decode import decode, decode_times, normalise, validity
+from sparkshed.engine.errors import NullTimeError
+from sparkshed.planner.physical import StreamExec
+
+Compute = Callable[[pa.Array, str], Vector]
+
+
+class Growing:
+    """An array with room to grow, so that appending costs amortised constant time."""
+
+    def __init__(self, values: AnyArray) -> None:
+        """Adopt the first values without copying them."""
+        self._room = values
+        self._size = len(values)
+
+    def extend(self, values: AnyArray) -> None:
+        """Append values."""
+        size = self._size + len(values)
+        if size > len(self._room):
+            room = np.empty(max(size, 2 * self._size), self._room.dtype)
+            room[: self._size] = self._room[: self._size]
+            self._room = room
+        self._room[self._size : size] = values
+        self._size = size
+
+    @property
+    def values(self) -> AnyArray:
+        """What has been appended so far."""
+        return self._room[: self._size]
+
+
+class Lane:
+    """A numpy form of one column that grows with its store."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._values = Growing(np.empty(0))
+        self._valid: Growing | None = None
+        self.size = 0
+
+    def extend(self, more: Vector) -> None:
+        """Append the next rows."""
+        if self.size == 0:
+            self._values = Growing(more.values)
+        else:
+            self._values.extend(more.values)
+        if more.valid is not None and self._valid is None:
+            self._valid = Growing(np.ones(self.size, np.bool_))
+        if self._valid is not None:
+            self._valid.extend(np.ones(len(more.values), np.bool_) if more.valid is None else more.valid)
+        self.size += len(more.values)
+
+    @property
+    def vector(self) -> Vector:
+        """All rows."""
+        valid: Bools | None = None if self._valid is None else self._valid.values
+        return Vector(self._values.values, valid)
+
+
+class RowStore:
+    """All rows of a stream that some basic window holds, addressed by row number.
+
+    Row numbers are positions in every column, decoded or not. Rows of one batch get consecutive
+    numbers in time order. Expired rows keep their place until they are the majority; then the
+    store is compacted and rows are numbered anew.
+    """
+
+    def __init__(self, stream: StreamExec, kept: Collection[int], codebook: Codebook) -> None:
+        """Hold the columns `kept` of the stream; all others are dropped on entry."""
+        self._stream = stream
+        self._kept = sorted({*kept, stream.time})
+        self._codebook = codebook
+        self._chunks: list[dict[int, pa.Array]] = []
+        self._lanes: dict[tuple[Compute, int], Lane] = {}
+        self._times = Growing(np.empty(0, np.int64))
+        self.size = 0
+        self.arrived = 0
+        self.null_time = 0
+
+    @property
+    def times(self) -> Ints:
+        """Time of every row, in microseconds."""
+        return self._times.values
+
+    def append(self, table: pa.Table | pa.RecordBatch) -> tuple[int, Ints]:
+        """Add one batch; return the first row number and the sorted times of the new rows."""
+        if table.num_columns != len(self._stream.columns):
+            msg = (
+                f"stream {self._stream.name!r}: expected {len(self._stream.columns)} columns "
+                f"{self._stream.columns}, got {table.num_columns}"
+            )
+            raise ValueError(msg)
+        columns = {c: self._clean(table.column(c), c) for c in self._kept}
+        self.arrived += table.num_rows
+        timed = validity(columns[self._stream.time])
+        if timed is not None:
+            self._refuse_or_count(int(len(timed) - timed.sum()))
+            mask = pa.array(timed)
+            columns = {c: array.filter(mask) for c, array in columns.items()}
+        times = decode_times(columns[self._stream.time], self._stream.types[self._stream.time])
+        if not is_sorted(times):
+            order = times.argsort(kind="stable")
+            times = times.take(order)
+            indices = pa.array(order)
+            columns = {c: array.take(indices) for c, array in columns.items()}
+        start = self.size
+        if len(times):
+            self._push(columns)
+            self._times.extend(times)
+            self.size += len(times)
+        return start, times
+
+    def _clean(self, column: pa.Array | pa.ChunkedArray, number: int) -> pa.Array:
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        array = normalise(column, self._stream.types[number])
+        known = self._chunks[0][number].type if self._chunks else array.type
+        return array if array.type == known else array.cast(known)
+
+    def _refuse_or_count(self, nulls: int) -> None:
+        if self._stream.strict_time:
+            raise NullTimeError(self._stream.name, self._stream.columns[self._stream.time], nulls)
+        self.null_time += nulls
+
+    def _push(self, columns: dict[int, pa.Array]) -> None:
+        """Add a chunk, merging neighbours of similar size: few chunks, each row copied rarely."""
+        chunks = self._chunks
+        chunks.append(columns)
+        time = self._stream.time
+        while len(chunks) > 1 and len(chunks[-2][time]) < 2 * len(chunks[-1][time]):
+            last, previous = chunks.pop(), chunks.pop()
+            chunks.append({c: pa.concat_arrays([previous[c], last[c]]) for c in self._kept})
+
+    def arrow(self, column: int, start: int = 0) -> pa.ChunkedArray:
+        """Arrow values of a column from row `start` on."""
+        return pa.chunked_array([chunk[column] for chunk in self._chunks]).slice(start)
+
+    def take(self, column: int, rows: Ints) -> pa.Array:
+        """Arrow values of a column at the given rows."""
+        if len(self._chunks) == 1:
+            return self._chunks[0][column].take(pa.array(rows))
+        taken = self.arrow(column).take(pa.array(rows))
+        return taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks)
+
+    def values(self, column: int) -> Vector:
+        """A column as the evaluator reads it."""
+        return self.lane(decode, column)
+
+    def codes(self, column: int) -> Vector:
+        """A column as 64-bit equality codes."""
+        return self.lane(self._codebook.encode, column)
+
+    def lane(self, compute: Compute, column: int) -> Vector:
+        """A column in the form that `compute` gives it, computed once per row."""
+        lane = self._lanes.setdefault((compute, column), Lane())
+        if lane.size < self.size:
+            for chunk in self.arrow(column, lane.size).chunks:
+                if len(chunk):
+                    lane.extend(compute(chunk, self._stream.types[column]))
+        return lane.vector
+
+    def compact(self, rows: Ints) -> None:
+        """Keep only the given rows, in this order; they become rows 0, 1, 2, …."""
+        kept = {c: self.take(c, rows) for c in self._kept} if len(rows) else {}
+        self._chunks = [kept] if kept else []
+        self._times = Growing(self.times.take(rows))
+        self.size = len(rows)
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop decoded columns; they are decoded again when needed."""
+        self._lanes.clear()

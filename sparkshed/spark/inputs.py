@@ -1,0 +1,112 @@
+"""The inputs of a join as one Spark DataFrame.
+
+Streams have different columns; a union wants the same ones. Columns of the same type share a slot:
+
+    stream a: ts timestamp, x double            slots: timestamp 0 | double 0 | double 1 | string 0
+    stream b: ts timestamp, x double, y double         a: ts       | x        | NULL     | NULL
+    stream c: ts timestamp, s string                   b: ts       | x        | y        | NULL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import StructType
+
+from sparkshed.spark.catalog import RunSql
+from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.errors import UnavailableError
+
+STREAM = "__shed_stream"
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where each stream's input columns stand in the union: `places[i][c]` is a slot number."""
+
+    types: tuple[str, ...]
+    places: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(types_by_stream: Sequence[Sequence[str]]) -> Slots:
+        """Share slots among columns of the same type.
+
+        >>> Slots.of([["int", "int"], ["string", "int"]]).places
+        ((0, 1), (2, 0))
+        """
+        slots: list[tuple[str, int]] = []
+        places = []
+        for types in types_by_stream:
+            seen: dict[str, int] = {}
+            row = []
+            for type_ in types:
+                slot = (type_, seen.get(type_, 0))
+                seen[type_] = slot[1] + 1
+                if slot not in slots:
+                    slots.append(slot)
+                row.append(slots.index(slot))
+            places.append(tuple(row))
+        return Slots(tuple(type_ for type_, _ in slots), tuple(places))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """One DataFrame per stream, columns `c0, c1, …` being its inputs."""
+
+    frames: tuple[DataFrame, ...]
+    slots: Slots
+
+    def schema(self, stream: int) -> StructType:
+        """Spark's types of a stream's inputs."""
+        return self.frames[stream].schema
+
+    def union(self, frames: Sequence[DataFrame], extra: Sequence[str] = ()) -> DataFrame:
+        """All streams in one DataFrame: the stream's number, extra columns, the slots."""
+        parts = [
+            frame.select(F.lit(number).alias(STREAM), *extra, *self._slot_columns(number))
+            for number, frame in enumerate(frames)
+        ]
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole.unionAll(part)
+        return whole
+
+    def _slot_columns(self, stream: int) -> list[Column]:
+        places = self.slots.places[stream]
+        columns = []
+        for slot in range(len(self.slots.types)):
+            if slot in places:
+                columns.append(F.col(f"c{places.index(slot)}").alias(f"s{slot}"))
+            else:
+                columns.append(F.lit(None).cast(self._slot_type(slot)).alias(f"s{slot}"))
+        return columns
+
+    def _slot_type(self, slot: int):  # type: ignore[no-untyped-def]
+        for number, places in enumerate(self.slots.places):
+            if slot in places:
+                return self.schema(number).fields[places.index(slot)].dataType
+        raise AssertionError(slot)
+
+
+def read_inputs(block: JoinBlock, run: RunSql) -> Inputs:
+    """Spark's part below the join: relations, their filters, and the computed columns."""
+    frames = []
+    for stream in block.streams:
+        columns = ", ".join(f"{column.sql} AS c{number}" for number, column in enumerate(stream.inputs))
+        conditions = [f"({text})" for text in stream.filters]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        frame = run(f"{block.with_}SELECT {columns} FROM {stream.relation}{where}")
+        if frame.isStreaming:
+            msg = (
+                f"relation `{stream.name}` is a stream, and streaming joins are not available in this version "
+                f"yet. Read it as a batch (spark.read instead of spark.readStream)."
+            )
+            raise UnavailableError(msg)
+        if stream.time is not None and not stream.strict_time:
+            frame = frame.where(F.col(f"c{stream.time}").isNotNull())
+        frames.append(frame)
+    slots = Slots.of([[column.type for column in stream.inputs] for stream in block.streams])
+    return Inputs(tuple(frames), slots)

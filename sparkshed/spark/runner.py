@@ -1,0 +1,187 @@
+"""The road of one hinted statement: outline, analyse, plan, execute, hand the rest to Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.sql_formatter import SQLStringFormatter
+from pyspark.sql.types import StructType
+from sqlglot.tokens import TokenType
+
+from sparkshed.planner.explain import explain_text
+from sparkshed.planner.layout import Resources
+from sparkshed.planner.planner import Planned, plan_join
+from sparkshed.planner.rules.close_bounds import closed_bounds
+from sparkshed.spark.batch import execute
+from sparkshed.spark.catalog import SparkCatalog
+from sparkshed.spark.inputs import read_inputs
+from sparkshed.spark.statistics import gather
+from sparkshed.sql.analyse import analyse
+from sparkshed.sql.dialect import tokenize
+from sparkshed.sql.errors import ShedError, StatementError
+from sparkshed.sql.outline import Block, Outline, Span, ViewHead, outline
+from sparkshed.sql.rewrite import Edit, rewrite_block
+
+PlainSql = Callable[..., DataFrame]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement as the user gave it to `spark.sql`."""
+
+    session: SparkSession
+    text: str
+    args: Any
+    kwargs: dict[str, Any]
+    plain_sql: PlainSql
+
+    def run(self) -> DataFrame:
+        """What `spark.sql` returns for it."""
+        if "/*+" not in self.text:
+            return self.plain_sql(self.text, self.args, **self.kwargs)
+        return self._formatted(_run)
+
+    def explain(self, mode: str) -> str:
+        """The shed plans of the statement."""
+        return self._formatted(lambda formatted: _explain(formatted, mode))
+
+    def _formatted(self, action: Callable[[Statement], Any]) -> Any:
+        """Do something with the text once `{df}` and the like are filled in, as Spark does."""
+        if not self.kwargs:
+            return action(self)
+        formatter = SQLStringFormatter(self.session)
+        try:
+            text = formatter.format(self.text, **self.kwargs)
+            return action(Statement(self.session, text, self.args, {}, self.plain_sql))
+        finally:
+            formatter.clear()
+
+
+def _run(statement: Statement) -> DataFrame:
+    found = outline(statement.text)
+    if found is None:
+        return statement.plain_sql(statement.text, statement.args)
+    if found.explain is not None:
+        text = _explain(statement, found.explain)
+        return statement.session.createDataFrame([(text,)], "plan string")
+    with _Road(statement, found) as road:
+        road.plan_blocks()
+        if found.kind == "temp view":
+            assert found.view is not None
+            _create_view(road.run(found.body), found.view)
+            return statement.session.createDataFrame([], StructType([]))
+        return road.run(Span(0, len(road.edit.text)))
+
+
+def _explain(statement: Statement, mode: str) -> str:
+    if mode not in ("simple", "extended", "formatted"):
+        msg = f"explain mode {mode!r} is unknown. Use 'simple', 'extended' or 'formatted'."
+        raise StatementError(msg)
+    found = outline(statement.text)
+    if found is None:
+        msg = "the statement has no SHED hint, so there is no shed plan. Use Spark's own EXPLAIN."
+        raise StatementError(msg)
+    with _Road(statement, found) as road:
+        return explain_text(road.plan_blocks(), mode)
+
+
+class _Road:
+    """Plans the blocks one after another; holds the views that stand for them meanwhile."""
+
+    def __init__(self, statement: Statement, found: Outline) -> None:
+        text, self._args = _named_parameters(found.text, statement.args)
+        # Renaming `?` moves positions, so the outline is drawn again.
+        self._outline = found if text == found.text else _outlined(text)
+        self.edit = Edit(text)
+        self._session = statement.session
+        self._plain_sql = statement.plain_sql
+        self._views = ExitStack()
+
+    def __enter__(self) -> _Road:
+        self._catalog = SparkCatalog(self._session, self._run_text)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._views.close()
+
+    def _run_text(self, text: str) -> DataFrame:
+        return self._plain_sql(text, self._args)
+
+    def run(self, span: Span) -> DataFrame:
+        """Run a part of the statement as it stands now."""
+        return self._run_text(self.edit.render(self._outline.body if span.start else span))
+
+    def plan_blocks(self) -> list[Planned]:
+        """Plan and replace every hinted block, inner ones first."""
+        return [self._plan_block(block) for block in self._outline.blocks]
+
+    def _plan_block(self, block: Block) -> Planned:
+        joined, scope = analyse(block, self.edit, self._catalog)
+        bounds = closed_bounds(joined)
+        inputs = read_inputs(joined, self._run_text)
+        statistics = gather(joined, bounds, inputs)
+        cores = self._session.sparkContext.defaultParallelism
+        planned = plan_join(joined, statistics, Resources(cores))
+        view = f"__shed_{uuid.uuid4().hex}"
+        execute(planned.physical, inputs).createTempView(view)
+        self._views.callback(self._session.catalog.dropTempView, view)
+        before = self._catalog.schema(joined.with_ + self.edit.render_without(block.span, block.hint_span))
+        rewrite_block(block, self.edit, joined, scope, view)
+        after = self._catalog.schema(joined.with_ + self.edit.render(block.span))
+        if before != after:
+            msg = (
+                f"the hinted SELECT cannot be rewritten faithfully: Spark gives {before}, the rewritten "
+                f"one {after}. Please report this statement, and remove the hint meanwhile."
+            )
+            raise ShedError(msg)
+        return planned
+
+
+def _outlined(text: str) -> Outline:
+    found = outline(text)
+    assert found is not None
+    return found
+
+
+def _named_parameters(text: str, args: Any) -> tuple[str, Any]:
+    """Give positional parameters names, because the pieces of the statement run separately."""
+    if not isinstance(args, list) or not args:
+        return text, args
+    edit = Edit(text)
+    names = {}
+    for token in tokenize(text):
+        if token.token_type == TokenType.PLACEHOLDER:
+            name = f"__shed_{len(names)}"
+            if len(names) < len(args):
+                names[name] = args[len(names)]
+                edit.replace(Span(token.start, token.end + 1), f":{name}")
+    return edit.render(Span(0, len(text))), names
+
+
+def _create_view(frame: DataFrame, head: ViewHead) -> None:
+    """CREATE TEMP VIEW over a plan: stored text would lose the operator."""
+    if head.columns:
+        if len(head.columns) != len(frame.columns):
+            msg = (
+                f"view `{head.name}` names {len(head.columns)} columns, but its query has {len(frame.columns)}. "
+                f"Name as many as the query returns."
+            )
+            raise StatementError(msg)
+        frame = frame.toDF(*(name for name, _ in head.columns))
+        frame = frame.select(
+            *(
+                F.col(f"`{name}`").alias(name, metadata={"comment": comment}) if comment else F.col(f"`{name}`")
+                for name, comment in head.columns
+            )
+        )
+    if head.is_global:
+        create = frame.createOrReplaceGlobalTempView if head.replace else frame.createGlobalTempView
+    else:
+        create = frame.createOrReplaceTempView if head.replace else frame.createTempView
+    create(head.name)

@@ -1,0 +1,101 @@
+"""`sparkshed.enable` and friends: hinted SQL through `spark.sql`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sparkshed.spark.runner import Statement
+from sparkshed.sql.errors import ShedError
+
+_lock = threading.RLock()
+_enabled: set[str] = set()
+_originals: dict[str, Any] = {}
+
+
+def enable(spark: SparkSession) -> SparkSession:
+    """Let `spark.sql` understand SHED hints in this session; returns the same session.
+
+    Enabling twice is enabling once. Sessions made from it with `newSession()` understand them too;
+    other sessions stay as they are.
+    """
+    _check(spark)
+    with _lock:
+        _enabled.add(_identity(spark))
+        if not _originals:
+            _install()
+    return spark
+
+
+def disable(spark: SparkSession) -> SparkSession:
+    """Undo :func:`enable`; returns the same session."""
+    _check(spark)
+    with _lock:
+        _enabled.discard(_identity(spark))
+        if not _enabled:
+            _uninstall()
+    return spark
+
+
+def query(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+    """Run a hinted statement without touching `spark.sql`; takes what `spark.sql` takes."""
+    _check(spark)
+    return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).run()
+
+
+def explain(spark: SparkSession, sqlQuery: str, args: Any = None, *, mode: str = "simple", **kwargs: Any) -> str:
+    """The shed plans of a statement as text; mode is `simple`, `extended` or `formatted`."""
+    _check(spark)
+    return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode)
+
+
+def _check(spark: object) -> None:
+    if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
+        msg = (
+            f"sparkshed needs a SparkSession of this process, but got {type(spark).__module__}."
+            f"{type(spark).__name__}. Spark Connect sessions are not supported; "
+            f"use SparkSession.builder.master(…).getOrCreate()."
+        )
+        raise ShedError(msg)
+
+
+def _identity(spark: SparkSession) -> str:
+    """One string per session, whichever Python object stands for it."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def _plain_sql(spark: SparkSession) -> Any:
+    """`spark.sql` as Spark has it."""
+    original = _originals.get("sql", SparkSession.sql)
+    return functools.partial(original, spark)
+
+
+def _install() -> None:
+    _originals["sql"], _originals["newSession"] = SparkSession.sql, SparkSession.newSession
+
+    @functools.wraps(_originals["sql"])
+    def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        if isinstance(sqlQuery, str) and "/*+" in sqlQuery and _identity(self) in _enabled:
+            return query(self, sqlQuery, args, **kwargs)
+        return _plain_sql(self)(sqlQuery, args, **kwargs)
+
+    @functools.wraps(_originals["newSession"])
+    def new_session(self: SparkSession) -> SparkSession:
+        original = _originals.get("newSession")
+        child = original(self) if original else type(self).newSession(self)
+        with _lock:
+            if _identity(self) in _enabled:
+                _enabled.add(_identity(child))
+        return child
+
+    SparkSession.sql = sql  # type: ignore[method-assign]
+    SparkSession.newSession = new_session  # type: ignore[method-assign]
+
+
+def _uninstall() -> None:
+    if _originals:
+        SparkSession.sql = _originals.pop("sql")  # type: ignore[method-assign]
+        SparkSession.newSession = _originals.pop("newSession")  # type: ignore[method-assign]

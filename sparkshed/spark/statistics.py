@@ -1,0 +1,148 @@
+"""Statistics for the planner: two small jobs before the join.
+
+The first counts rows and finds quantiles of their times. The second fetches a sample: rows of a few
+stretches of time, thinned evenly, so that rows which could meet are also sampled together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from sparkshed.engine.sampling import pair_selectivity
+from sparkshed.planner.keys import common_keys
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.planner import stream_execs
+from sparkshed.planner.rules.imply_equalities import imply_equalities
+from sparkshed.planner.statistics import Statistics, StreamStatistics
+from sparkshed.spark.catalog import physical_value
+from sparkshed.spark.inputs import STREAM, Inputs
+from sparkshed.spark.times import at_or_after, micros_of
+from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.bounds import BoundMatrix
+
+#: Rows of each stream that are looked at.
+SAMPLE_ROWS = 1_000
+STRETCHES = 2
+QUANTILES = 32
+
+
+def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> Statistics:
+    """Count the streams, sample them, and estimate the pairs' selectivities."""
+    counted = _count(block, inputs)
+    sample = _sample(block, bounds, inputs, counted)
+    streams = stream_execs(block)
+    count = len(streams)
+    selectivity: list[list[float | None]] = [[None] * count for _ in range(count)]
+    for i in range(count):
+        for k in range(i + 1, count):
+            predicates = [p for p in block.predicates if p.streams == {i, k}]
+            if predicates:
+                sigma = pair_selectivity(streams, bounds.at, (i, k), predicates, sample, ansi=block.ansi)
+                selectivity[i][k] = selectivity[k][i] = sigma
+    plan = Statistics(tuple(counted), tuple(map(tuple, selectivity)), tuple(t.num_rows for t in sample))
+    return _with_top_shares(block, plan, sample)
+
+
+def _count(block: JoinBlock, inputs: Inputs) -> list[StreamStatistics]:
+    steps = ", ".join(str(number / QUANTILES) for number in range(QUANTILES + 1))
+    parts = []
+    for number, (frame, stream) in enumerate(zip(inputs.frames, block.streams, strict=True)):
+        assert stream.time is not None
+        time = f"c{stream.time}"
+        quantiles = f"percentile_approx({time}, array({steps}), 1000)"
+        if stream.inputs[stream.time].type == "timestamp":
+            quantiles = f"transform({quantiles}, t -> unix_micros(t))"
+        parts.append(
+            frame.selectExpr(
+                f"{number} AS n", "count(*) AS total", f"count({time}) AS timed", f"{quantiles} AS q"
+            )
+        )
+    rows = reduce(DataFrame.unionAll, parts).collect()
+    counted = []
+    for row, stream in zip(sorted(rows, key=lambda row: row.n), block.streams, strict=True):
+        assert stream.time is not None
+        type_ = stream.inputs[stream.time].type
+        times = tuple(micros_of(physical_value(value), type_) for value in row.q or ())
+        counted.append(StreamStatistics(row.total, row.total - row.timed, times))
+    return counted
+
+
+@dataclass(frozen=True)
+class _Stretches:
+    """Stretches of time to sample from, and what share of all time they cover."""
+
+    ranges: tuple[tuple[int, int], ...]
+    share: float
+
+
+def _stretches(counted: Sequence[StreamStatistics], bounds: BoundMatrix) -> _Stretches:
+    timed = [s for s in counted if s.quantiles]
+    if not timed:
+        return _Stretches((), 0.0)
+    first, last = min(s.first for s in timed), max(s.last for s in timed)
+    windows = [bound for row in bounds.at for bound in row]
+    if any(window is None for window in windows):
+        return _Stretches(((first, last),), 1.0)
+    length = 2 * max(1, *(abs(window) for window in windows if window is not None))
+    if length * STRETCHES >= last - first:
+        return _Stretches(((first, last),), 1.0)
+    # Evenly placed among the rows, not in time, so that a stretch is unlikely to be empty.
+    busiest = max(timed, key=lambda s: s.rows).quantiles
+    starts = [busiest[(2 * n + 1) * (len(busiest) - 1) // (2 * STRETCHES)] for n in range(STRETCHES)]
+    ranges = tuple((start - length // 2, start + length // 2) for start in starts)
+    return _Stretches(ranges, min(1.0, STRETCHES * length / max(1, last - first)))
+
+
+def _sample(
+    block: JoinBlock, bounds: BoundMatrix, inputs: Inputs, counted: Sequence[StreamStatistics]
+) -> list[pa.Table]:
+    stretches = _stretches(counted, bounds)
+    frames = []
+    for frame, stream, statistics in zip(inputs.frames, block.streams, counted, strict=True):
+        assert stream.time is not None
+        column, type_ = F.col(f"c{stream.time}"), stream.inputs[stream.time].type
+        conditions: list[Column] = [
+            at_or_after(column, start, type_) & ~at_or_after(column, end + 1, type_)
+            for start, end in stretches.ranges
+        ]
+        kept = frame.where(reduce(Column.__or__, conditions)) if conditions else frame.where("false")
+        share = min(1.0, SAMPLE_ROWS / max(1.0, statistics.rows * stretches.share))
+        frames.append(kept.where(F.rand(block.hint.seed) < share) if share < 1 else kept)
+    table = inputs.union([frame.limit(2 * SAMPLE_ROWS * STRETCHES) for frame in frames]).toArrow()
+    return split_streams(table, inputs)
+
+
+def split_streams(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
+    """The union's rows by stream, each with its own columns."""
+    numbers = table.column(STREAM)
+    tables = []
+    for stream, places in enumerate(inputs.slots.places):
+        rows = table.filter(pa.compute.equal(numbers, stream))
+        columns = [rows.column(f"s{place}").combine_chunks() for place in places]
+        tables.append(pa.table(columns, names=[f"c{c}" for c in range(len(places))]))
+    return tables
+
+
+def _with_top_shares(block: JoinBlock, statistics: Statistics, sample: Sequence[pa.Table]) -> Statistics:
+    """How much of each stream its most frequent key makes up: hashing cannot split that."""
+    keys = common_keys(imply_equalities(ShedJoin.of(block, statistics)))
+    if keys is None:
+        return statistics
+    streams = []
+    for stream, table, key in zip(statistics.streams, sample, keys, strict=True):
+        counts = Counter(table.column(key).to_pylist()) if _hashable(table.column(key).type) else Counter()
+        counts.pop(None, None)
+        top = max(counts.values(), default=0) / max(1, sum(counts.values()))
+        streams.append(replace(stream, top_share=top))
+    return replace(statistics, streams=tuple(streams))
+
+
+def _hashable(type_: pa.DataType) -> bool:
+    return not pa.types.is_nested(type_)

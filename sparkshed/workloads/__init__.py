@@ -1,0 +1,1 @@
+"""Generated streams with known answers, for the demo, the benchmarks and the tests."""

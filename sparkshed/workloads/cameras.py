@@ -1,0 +1,163 @@
+"""Cameras along a road: each sees the same objects pass, with a lag and some noise.
+
+The value of stream i follows the clock,
+
+    X_i(t) = ((D / eta) * (t + tau_i) + kappa_i * N(0, 1)) mod D
+
+so rows of two streams match most often when they are `tau_i - tau_k` seconds apart. `kappa` sets
+how sharp that is: 2 keeps the streams in step, 50 spreads a match over several seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+#: The instant at which every generated stream starts.
+EPOCH = datetime(2024, 1, 1, tzinfo=timezone.utc)
+
+#: Schema of one camera's table.
+SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("x", pa.float64()), ("id", pa.int64())])
+
+# The first three lags and deviations are the published ones; the others continue them, with all
+# lags inside a 20 second window.
+_TAU = (0.0, 5.0, 15.0, 10.0, 18.0)
+_KAPPA = (2.0, 2.0, 50.0, 50.0, 50.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cameras:
+    """Lags `tau` (seconds) and deviations `kappa` of a set of streams, one entry per stream."""
+
+    tau: tuple[float, ...]
+    kappa: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.tau) != len(self.kappa):
+            msg = f"tau has {len(self.tau)} entries and kappa has {len(self.kappa)}; give one per stream"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class CameraStream:
+    """One generated stream: `t` in seconds from the start, ascending, and the value `x` in [0, D)."""
+
+    t: Floats
+    x: Floats
+
+
+def _first(m: int) -> int:
+    if not 2 <= m <= len(_TAU):
+        msg = f"m = {m}: presets exist for 2 to {len(_TAU)} streams; for more, write Cameras(tau, kappa)"
+        raise ValueError(msg)
+    return m
+
+
+def aligned(m: int = 3) -> Cameras:
+    """Streams without lags.
+
+    >>> aligned(3)
+    Cameras(tau=(0.0, 0.0, 0.0), kappa=(2.0, 2.0, 50.0))
+    """
+    return Cameras((0.0,) * _first(m), _KAPPA[:m])
+
+
+def nonaligned(m: int = 3) -> Cameras:
+    """Streams with a lag each.
+
+    >>> nonaligned(3)
+    Cameras(tau=(0.0, 5.0, 15.0), kappa=(2.0, 2.0, 50.0))
+    """
+    return Cameras(_TAU[: _first(m)], _KAPPA[:m])
+
+
+def camera_streams(
+    rate: float,
+    seconds: float,
+    tau: Sequence[float] = (0, 5, 15),
+    kappa: Sequence[float] = (2, 2, 50),
+    D: float = 1000,
+    eta: float = 50,
+    seeds: Sequence[int] = (0, 1, 2),
+) -> tuple[CameraStream, ...]:
+    """Generate the streams. Equal arguments give equal streams.
+
+    Args:
+        rate: Rows per second of each stream.
+        seconds: Length of the streams.
+        tau: Lag of each stream, in seconds.
+        kappa: Deviation of each stream, in units of the value.
+        D: Size of the value domain.
+        eta: Seconds in which the value runs once through its domain.
+        seeds: Seed of each stream.
+
+    Returns:
+        One stream per entry of `tau`, each of `int(rate * seconds)` rows.
+
+    Raises:
+        ValueError: If `tau`, `kappa` and `seeds` differ in length, or a size is not positive.
+    """
+    if not len(tau) == len(kappa) == len(seeds):
+        found = f"{len(tau)}, {len(kappa)} and {len(seeds)}"
+        msg = f"tau, kappa and seeds need one entry per stream; found {found}"
+        raise ValueError(msg)
+    for name, value in (("rate", rate), ("seconds", seconds), ("D", D), ("eta", eta)):
+        if not value > 0:
+            msg = f"{name} = {value}: must be positive"
+            raise ValueError(msg)
+    n = int(rate * seconds)
+    streams = []
+    for lag, deviation, seed in zip(tau, kappa, seeds, strict=True):
+        rng = np.random.default_rng(seed)
+        t = np.sort(rng.uniform(0, seconds, n))
+        x = ((D / eta) * (t + lag) + deviation * rng.standard_normal(n)) % D
+        streams.append(CameraStream(t, x))
+    return tuple(streams)
+
+
+def camera_table(stream: CameraStream) -> pa.Table:
+    """The stream as an Arrow table with columns `ts`, `x` and `id`; `id` counts rows from 0."""
+    start = int(EPOCH.timestamp()) * 1_000_000
+    micros = start + np.floor(stream.t * 1e6).astype(np.int64)
+    ts = pa.array(micros, type=pa.int64()).cast(SCHEMA.field("ts").type)
+    return pa.table([ts, pa.array(stream.x), pa.array(np.arange(len(micros)))], schema=SCHEMA)
+
+
+def camera_sql(m: int = 3, window_seconds: float = 20, eps: float = 1, hint: str | None = None) -> str:
+    """The m-way join over the views `cam1` to `cam<m>`: one window, all values pairwise within `eps`.
+
+    Args:
+        m: Number of streams, two or more.
+        window_seconds: Length of the window that holds all rows of a result.
+        eps: Largest difference between two values of a result.
+        hint: What goes between `/*+` and `*/`; None leaves the hint out.
+
+    >>> print(camera_sql(2, hint="SHED(exact)"))
+    SELECT /*+ SHED(exact) */ c1.id AS id1, c2.id AS id2
+    FROM cam1 c1
+    JOIN cam2 c2 ON abs(c1.x - c2.x) <= 1
+    WHERE greatest(c1.ts, c2.ts) <= least(c1.ts + INTERVAL 20 SECONDS, c2.ts + INTERVAL 20 SECONDS)
+    """
+    if m < 2:
+        msg = f"m = {m}: a join needs two or more streams"
+        raise ValueError(msg)
+    streams = range(1, m + 1)
+    columns = ", ".join(f"c{i}.id AS id{i}" for i in streams)
+    lines = [f"SELECT {f'/*+ {hint} */ ' if hint else ''}{columns}", "FROM cam1 c1"]
+    bands: dict[int, list[str]] = {i: [] for i in streams}
+    for i, k in combinations(streams, 2):
+        bands[k].append(f"abs(c{i}.x - c{k}.x) <= {eps:g}")
+    lines += [f"JOIN cam{k} c{k} ON {' AND '.join(bands[k])}" for k in streams if bands[k]]
+    times = ", ".join(f"c{i}.ts" for i in streams)
+    ends = ", ".join(f"c{i}.ts + INTERVAL {window_seconds:g} SECONDS" for i in streams)
+    lines.append(f"WHERE greatest({times}) <= least({ends})")
+    return "\n".join(lines)

@@ -1,0 +1,240 @@
+"""From a hinted block to a :class:`JoinBlock`: resolve, split, classify, compile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from sparkshed.sql.block import JoinBlock, Payload, Stream
+from sparkshed.sql.bounds import TimeBound
+from sparkshed.sql.catalog import Catalog
+from sparkshed.sql.compile import Compiler, NotCompiledError, pieces
+from sparkshed.sql.conjuncts import Conjunct
+from sparkshed.sql.expr import Call, Expr, Lit
+from sparkshed.sql.inputs import Inputs
+from sparkshed.sql.linear import is_compact, strip
+from sparkshed.sql.outline import Block
+from sparkshed.sql.predicate import Band, Equality, Predicate
+from sparkshed.sql.relations import read_from
+from sparkshed.sql.rewrite import Edit, needed_columns
+from sparkshed.sql.scope import Scope
+from sparkshed.sql.times import (
+    Gap,
+    Gaps,
+    as_bounds,
+    choose_times,
+    read_gaps,
+    streams_without_plain_bound,
+)
+from sparkshed.sql.typing import Typer, is_evaluated
+
+#: Nested types whose values Arrow compares exactly as Spark does.
+_NESTED_KEY = re.compile(r"(struct|array|[\w:<>,()]|decimal)+")
+_NO_KEY = re.compile(r"float|double|map<|variant|collate|interval|void")
+
+
+def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scope]:
+    """Understand one hinted block of a statement; also gives the scope, for rewriting."""
+    ctes = ", ".join(edit.render(span) for span in block.ctes)
+    with_ = f"WITH {ctes} " if ctes else ""
+    where = edit.render(block.where) if block.where else None
+    scope, conjuncts = read_from(edit.render(block.from_), where, with_, catalog)
+    catalog.schema(with_ + edit.render_without(block.span, block.hint_span))
+    analysis = _Analysis(scope, conjuncts, with_, catalog)
+    analysis.run()
+    residual = tuple(conjunct.text() for conjunct in analysis.residual)
+    payload = _payload(block, edit, scope, analysis.residual, analysis.inputs)
+    streams = tuple(
+        Stream(
+            name=relation.name,
+            relation=relation.text,
+            filters=tuple(analysis.filters[number]),
+            inputs=analysis.inputs.of(number),
+            time=analysis.time_columns[number],
+            time_text=None if (text := analysis.times[number]) is None else text.replace("`", ""),
+            strict_time=number in analysis.strict_times,
+            payload=payload[number],
+        )
+        for number, relation in enumerate(scope.relations)
+    )
+    joined = JoinBlock(
+        hint=block.hint,
+        with_=with_,
+        streams=streams,
+        bounds=tuple(analysis.bounds),
+        predicates=tuple(analysis.predicates),
+        residual=residual,
+        ansi=catalog.ansi,
+    )
+    return joined, scope
+
+
+def _payload(
+    block: Block, edit: Edit, scope: Scope, residual: Sequence[Conjunct], inputs: Inputs
+) -> list[tuple[Payload, ...]]:
+    """Bring the columns that the rest of the query reads."""
+    payload = []
+    for number, fields in enumerate(needed_columns(block, edit, scope, residual)):
+        columns = []
+        for field in fields:
+            column = inputs.column(number, scope.qualified(number, field.name), field.type)
+            columns.append(Payload(field.name, column.column))
+        payload.append(tuple(columns))
+    return payload
+
+
+class _Analysis:
+    """Sorts the conjuncts of one block into filters, bounds, predicates and residual ones."""
+
+    def __init__(self, scope: Scope, conjuncts: list[Conjunct], with_: str, catalog: Catalog) -> None:
+        self._scope = scope
+        self._conjuncts = conjuncts
+        self._with = with_
+        self._catalog = catalog
+        self._relations = ", ".join(relation.text for relation in scope.relations)
+        self._typer = Typer(catalog, with_, self._relations)
+        count = len(scope.relations)
+        self.inputs = Inputs(count)
+        self.filters: list[list[str]] = [[] for _ in range(count)]
+        self.bounds: list[TimeBound] = []
+        self.predicates: list[Predicate] = []
+        self.residual: list[Conjunct] = []
+        self.times: list[str | None] = [None] * count
+        self.time_columns: list[int | None] = [None] * count
+        self.strict_times: set[int] = set()
+
+    def run(self) -> None:
+        """Classify every conjunct."""
+        joining = []
+        for conjunct in self._conjuncts:
+            streams = conjunct.streams()
+            if not streams or not self._is_deterministic(conjunct):
+                self.residual.append(conjunct)
+            elif len(streams) == 1:
+                self.filters[min(streams)].append(conjunct.text())
+            else:
+                joining.append(conjunct)
+        self._load_types(joining)
+        gaps = {id(c): read_gaps(c, self._typer, self._catalog.time_zone) for c in joining}
+        timed = [found for c in joining if (found := gaps[id(c)]) is not None and found.is_time]
+        self._choose_times(timed)
+        for conjunct in joining:
+            self._classify(conjunct, gaps[id(conjunct)])
+
+    def _is_deterministic(self, conjunct: Conjunct) -> bool:
+        """Ask Spark about functions whose nature the tree does not tell."""
+        if not conjunct.node.find(exp.Anonymous, exp.Rand, exp.Randn, exp.Uuid):
+            return True
+        query = f"{self._with}SELECT ({conjunct.text()}) AS c FROM {self._relations}"
+        return self._catalog.deterministic(query)
+
+    def _load_types(self, joining: list[Conjunct]) -> None:
+        texts, constants = [], []
+        for conjunct in joining:
+            for node in pieces(conjunct, conjunct.node):
+                texts.append(conjunct.text(node))
+                if conjunct.streams(node) == frozenset():
+                    constants.append(texts[-1])
+        self._typer.load(texts)
+        self._typer.load_constants(constants)
+
+    def _choose_times(self, timed: list[Gaps]) -> None:
+        count = len(self._scope.relations)
+        self.times = choose_times(timed, count)
+        for number, text in enumerate(self.times):
+            if text is not None:
+                column = self.inputs.column(number, text, self._typer.type_of(text))
+                self.time_columns[number] = column.column
+        usable = [found for found in timed if as_bounds(found, self.times) is not None]
+        self.strict_times = streams_without_plain_bound(usable, count)
+
+    def _classify(self, conjunct: Conjunct, gaps: Gaps | None) -> None:
+        sizes = self.inputs.sizes()
+        equality = self._equality(conjunct)
+        bounds = as_bounds(gaps, self.times) if gaps is not None and gaps.is_time else None
+        if gaps is not None and bounds is not None:
+            self.bounds += bounds
+            if gaps.widened:
+                self.residual.append(conjunct)
+            if equality is not None:
+                self.predicates.append(equality)
+            return
+        if equality is not None:
+            self.predicates.append(equality)
+            return
+        try:
+            self.predicates.append(self._predicate(conjunct, gaps))
+            if gaps is not None and gaps.widened:
+                self.residual.append(conjunct)
+        except NotCompiledError:
+            self.inputs.shrink(sizes)
+            self.residual.append(conjunct)
+
+    def _equality(self, conjunct: Conjunct) -> Predicate | None:
+        """`a.k = b.k` as a key, when Spark's equality is also the key's."""
+        node = strip(conjunct.node)
+        if not isinstance(node, (exp.EQ, exp.NullSafeEQ)):
+            return None
+        sides = [strip(node.this), strip(node.expression)]
+        reads = [conjunct.streams(side) for side in sides]
+        if any(streams is None or len(streams) != 1 for streams in reads) or reads[0] == reads[1]:
+            return None
+        common = self._typer.common_type(*(conjunct.text(side) for side in sides))
+        if common is None or not _is_key_type(common):
+            return None
+        compiler = Compiler(conjunct, self._typer, self.inputs)
+        left, right = (compiler.leaf(side, cast=common) for side in sides)
+        null_safe = isinstance(node, exp.NullSafeEQ)
+        expr = Call("<=>" if null_safe else "=", (left, right), "boolean")
+        return Predicate(conjunct.plain_text(), expr, Equality(left, right, null_safe))
+
+    def _predicate(self, conjunct: Conjunct, gaps: Gaps | None) -> Predicate:
+        usable = gaps is not None and not is_compact(conjunct)
+        if gaps is None or not usable:
+            expr = Compiler(conjunct, self._typer, self.inputs).compile()
+            return Predicate(conjunct.plain_text(), expr)
+        band = self._band(gaps)
+        if gaps.is_time:
+            return Predicate(conjunct.plain_text(), _time_expr(band), band)
+        expr = Compiler(conjunct, self._typer, self.inputs, split_sums=True).compile()
+        return Predicate(conjunct.plain_text(), expr, band)
+
+    def _band(self, gaps: Gaps) -> Band:
+        """All gaps of the conjunct as one range of `left - right`."""
+        first = gaps.gaps[0]
+        left = self._gap_column(first.left_stream, first.left)
+        right = self._gap_column(first.right_stream, first.right)
+        low: float | int | None = None
+        high: float | int | None = None
+        for gap in gaps.gaps:
+            if (gap.left_stream, gap.left) == (first.left_stream, first.left):
+                high = gap.high if high is None else min(high, gap.high)
+            else:
+                low = -gap.high if low is None else max(low, -gap.high)
+        return Band(left, right, low, high, exact=_all_exact(gaps.gaps))
+
+    def _gap_column(self, stream: int, text: str):  # type: ignore[no-untyped-def]
+        return self.inputs.column(stream, text, self._typer.type_of(text))
+
+
+def _all_exact(gaps: Sequence[Gap]) -> bool:
+    return all(gap.exact for gap in gaps)
+
+
+def _time_expr(band: Band) -> Expr:
+    """A band on times as an expression over their physical values."""
+    parts: list[Expr] = []
+    for op, bound in (("<=", band.high), (">=", band.low)):
+        if bound is not None:
+            shifted = Call("+", (band.right, Lit(bound, band.left.type, str(bound))), band.left.type)
+            parts.append(Call(op, (band.left, shifted), "boolean"))
+    return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
+
+
+def _is_key_type(type_: str) -> bool:
+    if is_evaluated(type_):
+        return type_ != "void"
+    nested = type_.startswith(("struct<", "array<"))
+    return nested and _NO_KEY.search(type_) is None

@@ -1,0 +1,43 @@
+"""What the front end asks of Spark, as a protocol, so that it knows no session."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+_FIXED_ZONE = re.compile(r"(Z|UTC|GMT|UT|Etc/\w+([+-]\d+)?|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2})?(:?\d{2})?)", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a relation: its name and Spark's simple type name."""
+
+    name: str
+    type: str
+
+
+class Catalog(Protocol):
+    """Spark, as far as the front end needs it: every query is analysed, never guessed."""
+
+    case_sensitive: bool
+    ansi: bool
+    time_zone: str
+
+    def schema(self, query: str) -> tuple[Field, ...]:
+        """Columns of a query; raises Spark's own error when it does not resolve."""
+
+    def deterministic(self, query: str) -> bool:
+        """Whether the query gives the same answer each time it is run on the same rows."""
+
+    def constants(self, query: str) -> tuple[object, ...]:
+        """The one row of a query without relations, in physical form (see :class:`Lit`)."""
+
+
+def is_fixed_zone(zone: str) -> bool:
+    """Whether the zone never changes its offset, so that a day is always 24 hours.
+
+    >>> is_fixed_zone("UTC"), is_fixed_zone("+02:00"), is_fixed_zone("Europe/Paris")
+    (True, True, False)
+    """
+    return _FIXED_ZONE.fullmatch(zone) is not None

@@ -1,0 +1,197 @@
+"""The hint grammar: `/*+ SHED(strategy, 'option=value', …) */`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
+from sparkshed.sql.options import AVAILABLE_STRATEGIES, OPTIONS, STRATEGIES, Diffusion, bad_value
+
+#: Hint names that belong to Spark and are passed on without a look.
+SPARK_HINTS = frozenset(
+    "broadcast broadcastjoin mapjoin merge shuffle_merge mergejoin shuffle_hash shuffle_replicate_nl "
+    "coalesce repartition repartition_by_range rebalance skew range_join".split()
+)
+
+_EXAMPLE = "Write it as /*+ SHED(grubjoin, 'budget=0.5', 'basic=2 seconds') */."
+_PIECE = re.compile(
+    r"""\s*(?:(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+          |(?P<word>`[^`]*`|[A-Za-z_][\w.]*)
+          |(?P<number>[-+]?[\d.]+\w*)
+          |(?P<mark>[(),])
+          |(?P<other>\S))""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShedHint:
+    """A checked SHED hint: the strategy and the values of the options that were written."""
+
+    strategy: str
+    options: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def diffusion(self) -> Diffusion:
+        """How the join is to be spread."""
+        value = self.options.get("diffuse", Diffusion("auto"))
+        assert isinstance(value, Diffusion)
+        return value
+
+    @property
+    def orders(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
+        """Fixed orders by stream name, or None when they are to be chosen."""
+        return self.options.get("order")  # type: ignore[return-value]
+
+    @property
+    def basic(self) -> int | None:
+        """Basic window length in microseconds, if written."""
+        return self.options.get("basic")  # type: ignore[return-value]
+
+    @property
+    def seed(self) -> int:
+        """Seed of everything random."""
+        return self.options.get("seed", 0)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _HintCall:
+    name: str
+    arguments: tuple[tuple[str, str], ...] | None
+    start: int
+    end: int
+
+
+def parse_hint(comment: str) -> tuple[ShedHint | None, str]:
+    """Read a hint comment; returns the SHED hint in it, if any, and the comment without it.
+
+    >>> parse_hint("/*+ SHED(grubjoin, 'basic=2 seconds') */")
+    (ShedHint(strategy='grubjoin', options={'basic': 2000000}), '')
+    >>> parse_hint("/*+ BROADCAST(a), SHED(exact) */")[1]
+    '/*+ BROADCAST(a) */'
+    """
+    body = comment.removeprefix("/*+").removesuffix("*/")
+    calls = _hint_calls(body)
+    sheds = [call for call in calls if call.name.lower() == "shed"]
+    for call in calls:
+        _refuse_misspelt_name(call)
+    if not sheds:
+        return None, comment
+    if len(sheds) > 1:
+        msg = "a SELECT takes one SHED hint, but two were found. Keep one of them."
+        raise HintError(msg)
+    rest = [body[call.start : call.end].strip() for call in calls if call is not sheds[0]]
+    return _checked(sheds[0]), f"/*+ {', '.join(rest)} */" if rest else ""
+
+
+def _hint_calls(body: str) -> list[_HintCall]:
+    """Split `A(x), B C('y')` into calls with their argument pieces."""
+    calls: list[_HintCall] = []
+    pieces = list(_PIECE.finditer(body))
+    at = 0
+    while at < len(pieces):
+        piece = pieces[at]
+        if piece["word"] is None:
+            at += 1
+            continue
+        name, start, end = piece["word"].strip("`"), piece.start(), piece.end()
+        arguments: list[tuple[str, str]] | None = None
+        if at + 1 < len(pieces) and pieces[at + 1]["mark"] == "(":
+            arguments, depth, at = [], 1, at + 2
+            while at < len(pieces) and depth:
+                inner = pieces[at]
+                depth += {"(": 1, ")": -1}.get(inner["mark"] or "", 0)
+                if inner["mark"] is None and inner.lastgroup is not None:
+                    arguments.append((inner.lastgroup, inner[inner.lastgroup]))
+                end = inner.end()
+                at += 1
+        else:
+            at += 1
+        calls.append(_HintCall(name, None if arguments is None else tuple(arguments), start, end))
+    return calls
+
+
+def _refuse_misspelt_name(call: _HintCall) -> None:
+    """A hint of another name is left alone, unless it is plainly meant to be SHED."""
+    if call.name.lower() in SPARK_HINTS or call.name.lower() == "shed" or not call.arguments:
+        return
+    kind, first = call.arguments[0]
+    if kind == "word" and first.lower() in STRATEGIES and suggest(call.name, ["shed"]):
+        msg = f"unknown hint `{call.name}` with the strategy `{first}`. Did you mean SHED({first})?"
+        raise HintError(msg)
+
+
+def _checked(call: _HintCall) -> ShedHint:
+    if not call.arguments:
+        msg = f"SHED needs a strategy, one of {listing(STRATEGIES)}. {_EXAMPLE}"
+        raise HintError(msg)
+    kind, first = call.arguments[0]
+    strategy = first.strip("`\"'").lower()
+    if kind == "string" and "=" in first:
+        msg = f"SHED needs a strategy before the option {first}: one of {listing(STRATEGIES)}. {_EXAMPLE}"
+        raise HintError(msg)
+    if strategy not in STRATEGIES:
+        msg = (
+            f"unknown strategy `{first}` in SHED.{suggest(strategy, STRATEGIES)} "
+            f"Known strategies: {listing(STRATEGIES)}."
+        )
+        raise HintError(msg)
+    options: dict[str, object] = {}
+    for kind, argument in call.arguments[1:]:
+        name, value = _option(strategy, kind, argument)
+        if name in options:
+            msg = f"SHED option `{name}` is written twice. Keep one of them."
+            raise HintError(msg)
+        options[name] = value
+    return _available(ShedHint(strategy, options))
+
+
+def _option(strategy: str, kind: str, argument: str) -> tuple[str, object]:
+    if kind != "string" or "=" not in argument:
+        msg = f"SHED option {argument} is not of the form 'name=value' (in quotes). {_EXAMPLE}"
+        raise HintError(msg)
+    name, _, text = argument[1:-1].partition("=")
+    name, text = name.strip().lower(), text.strip()
+    option = OPTIONS.get(name)
+    if option is None:
+        msg = f"unknown SHED option `{name}`.{suggest(name, OPTIONS)} Known options: {listing(OPTIONS)}."
+        raise HintError(msg)
+    if strategy not in option.strategies:
+        msg = (
+            f"SHED option `{name}` has no effect on `{strategy}`; it is for {listing(option.strategies)}. "
+            f"Remove it or choose one of those."
+        )
+        raise HintError(msg)
+    try:
+        return name, option.parse(text)
+    except ValueError:
+        raise bad_value(option, text) from None
+
+
+def _available(hint: ShedHint) -> ShedHint:
+    """Refuse what this version does not act on, so that nothing written is ignored."""
+    if hint.strategy not in AVAILABLE_STRATEGIES:
+        msg = (
+            f"strategy `{hint.strategy}` is not available in this version yet. "
+            f"Available: {listing(AVAILABLE_STRATEGIES)}."
+        )
+        raise UnavailableError(msg)
+    for name in hint.options:
+        if not OPTIONS[name].available:
+            msg = (
+                f"SHED option `{name}` is not available in this version yet. Remove it; "
+                f"available: {listing(o.name for o in OPTIONS.values() if o.available)}."
+            )
+            raise UnavailableError(msg)
+    budget = hint.options.get("budget", "auto")
+    if budget not in ("auto", 1.0):
+        msg = (
+            f"SHED option `budget` is {budget}, but a budget below 1 is not available in this version yet. "
+            f"Use 'budget=auto' or 'budget=1' for the exact join."
+        )
+        raise UnavailableError(msg)
+    if hint.diffusion.routing == "ctr":
+        msg = "SHED option `diffuse=ctr` is not available in this version yet. Use `auto`, `hash` or `atr`."
+        raise UnavailableError(msg)
+    return hint

@@ -1,0 +1,64 @@
+"""What the front end learned about one conjunct of ON or WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sparkshed.sql.expr import Call, Col, Expr, streams_of
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """`left = right` (or `left <=> right`): two columns of the same type on different streams."""
+
+    left: Col
+    right: Col
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """`low <= left - right <= high`, where None leaves a side open.
+
+    Whole types (integers, timestamps in microseconds, dates in days) give bounds that are exact and
+    inclusive. With `exact` false (floating point, decimals) the bounds locate candidates, and the
+    predicate's expression still has to be checked on each.
+    """
+
+    left: Col
+    right: Col
+    low: float | int | None
+    high: float | int | None
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One conjunct over two or more streams: its text, its expression and its indexable form."""
+
+    text: str
+    expr: Expr
+    form: Equality | Band | None = None
+
+    @property
+    def streams(self) -> frozenset[int]:
+        """Numbers of the streams it links."""
+        return streams_of(self.expr)
+
+
+def renumber(predicate: Predicate, numbers: Mapping[int, int]) -> Predicate:
+    """The predicate with other stream numbers."""
+
+    def moved(expr: Expr) -> Expr:
+        if isinstance(expr, Col):
+            return replace(expr, stream=numbers[expr.stream])
+        if isinstance(expr, Call):
+            return replace(expr, args=tuple(map(moved, expr.args)))
+        return expr
+
+    form = predicate.form
+    if form is not None:
+        left, right = (replace(c, stream=numbers[c.stream]) for c in (form.left, form.right))
+        form = replace(form, left=left, right=right)
+    return Predicate(predicate.text, moved(predicate.expr), form)

@@ -1,0 +1,167 @@
+"""Relations of a join block and whose column a name is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sparkshed.sql.catalog import Field
+from sparkshed.sql.dialect import parse_fragment, span_of
+from sparkshed.sql.errors import JoinError
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One relation of the FROM clause: its text, the name it goes by, its columns from Spark."""
+
+    name: str
+    text: str
+    qualifier: tuple[str, ...]
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A resolved column: relation number, its field, and struct fields below it."""
+
+    relation: int
+    field: Field
+    nested: tuple[str, ...] = ()
+
+
+def quoted(name: str) -> str:
+    """The name in backquotes.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+class Scope:
+    """Resolves names the way Spark does: a qualifier first, then a column and its fields."""
+
+    def __init__(self, relations: Sequence[Relation], *, case_sensitive: bool) -> None:
+        """Take the relations of one join block, in order."""
+        self.relations = tuple(relations)
+        self._fold = (lambda name: name) if case_sensitive else str.lower
+        self.using: dict[str, int] = {}
+        self.using_of_join: dict[int, tuple[str, ...]] = {}
+        seen: set[str] = set()
+        for relation in self.relations:
+            name = self._fold(relation.name)
+            if name in seen:
+                msg = f"two relations are named `{relation.name}`. Give each its own alias: {relation.name} AS a."
+                raise JoinError(msg)
+            seen.add(name)
+            names = [self._fold(field.name) for field in relation.fields]
+            twice = next((n for n in names if names.count(n) > 1), None)
+            if twice is not None:
+                msg = f"relation `{relation.name}` has two columns named `{twice}`. Name them apart in a sub-query."
+                raise JoinError(msg)
+
+    def same(self, left: str, right: str) -> bool:
+        """Whether two names are the same to Spark."""
+        return bool(self._fold(left) == self._fold(right))
+
+    def field(self, relation: int, name: str) -> Field | None:
+        """The relation's column of that name."""
+        return next((f for f in self.relations[relation].fields if self.same(f.name, name)), None)
+
+    def add_using(self, names: Sequence[str], right: int) -> list[tuple[str, str]]:
+        """Columns of `JOIN … USING`: pairs of qualified names that must be equal."""
+        pairs = []
+        self.using_of_join[right] = tuple(names)
+        for name in names:
+            left = self.using.get(self._fold(name))
+            if left is None:
+                left = next((r for r in range(right) if self.field(r, name)), None)
+            if left is None or self.field(right, name) is None:
+                msg = f"USING column `{name}` is not on both sides of the join."
+                raise JoinError(msg)
+            self.using[self._fold(name)] = left
+            pairs.append((self.qualified(left, name), self.qualified(right, name)))
+        return pairs
+
+    def natural_columns(self, right: int) -> list[str]:
+        """Columns that relation `right` shares with those before it."""
+        return [
+            field.name
+            for field in self.relations[right].fields
+            if any(self.field(left, field.name) for left in range(right))
+        ]
+
+    def qualified(self, relation: int, name: str) -> str:
+        """A column's name with its relation's, quoted."""
+        field = self.field(relation, name)
+        return f"{quoted(self.relations[relation].name)}.{quoted(field.name if field else name)}"
+
+    def star(self) -> list[tuple[int, Field]]:
+        """What `*` stands for: at every join its USING columns first, then the rest of both sides."""
+        columns = [(0, field) for field in self.relations[0].fields]
+        for number in range(1, len(self.relations)):
+            using = self.using_of_join.get(number, ())
+
+            def is_key(field: Field, using: tuple[str, ...] = using) -> bool:
+                return any(self.same(field.name, name) for name in using)
+
+            keys = [
+                next(c for c in columns if self.same(c[1].name, name) and c[0] == self.using[self._fold(name)])
+                for name in using
+            ]
+            right = [(number, field) for field in self.relations[number].fields if not is_key(field)]
+            columns = keys + [c for c in columns if c not in keys] + right
+        return columns
+
+    def resolve(self, parts: Sequence[str], visible: Collection[int]) -> Reference | None:
+        """Whose column `parts` is among the visible relations; None when unknown or ambiguous."""
+        for length in range(min(len(parts) - 1, 3), 0, -1):
+            found = []
+            for number in visible:
+                qualifier = self.relations[number].qualifier[-length:]
+                if len(qualifier) == length and all(map(self.same, qualifier, parts)):
+                    field = self.field(number, parts[length])
+                    if field:
+                        found.append(Reference(number, field, tuple(parts[length + 1 :])))
+            if found:
+                return found[0] if len(found) == 1 else None
+        using = self.using.get(self._fold(parts[0]))
+        if using is not None and using in visible:
+            field = self.field(using, parts[0])
+            return Reference(using, field, tuple(parts[1:])) if field else None
+        matches = [(number, field) for number in visible if (field := self.field(number, parts[0]))]
+        if len(matches) != 1:
+            return None
+        return Reference(matches[0][0], matches[0][1], tuple(parts[1:]))
+
+
+class Fragment:
+    """A parsed piece of SQL and the means to cut text from it."""
+
+    def __init__(self, text: str) -> None:
+        """Parse `SELECT … FROM … WHERE …`."""
+        self.text = text
+        self.tree = parse_fragment(text)
+
+    def cut(self, node: exp.Expr) -> str:
+        """The node's own text."""
+        start, end = span_of(node)
+        return self.text[start:end]
+
+
+def column_parts(column: exp.Column) -> list[str]:
+    """Name parts of a column reference, outermost first."""
+    return [part.name for part in column.parts]
+
+
+def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
+    """Column references in the node, sub-queries left out."""
+    if isinstance(node, exp.Column):
+        yield node
+        return
+    if isinstance(node, (exp.Select, exp.SetOperation)):
+        return
+    for child in node.iter_expressions():
+        yield from columns_in(child)

@@ -1,0 +1,43 @@
+"""What all tests share: a Spark session and the switch that rewrites golden files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
+
+
+@pytest.fixture(scope="session")
+def regen(pytestconfig: pytest.Config) -> bool:
+    """Whether golden files are to be rewritten instead of compared."""
+    return bool(pytestconfig.getoption("--regen"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One small local session for all tests. Nothing is enabled on it."""
+    from pyspark.sql import SparkSession
+
+    from sparkshed.cli.session import settings
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    scratch = str(tmp_path_factory.mktemp("spark"))
+    builder = SparkSession.builder
+    for key, value in settings("local[2]", scratch, shuffle_partitions=2).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

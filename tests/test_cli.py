@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from argparse import ArgumentTypeError
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import sparkshed
+from sparkshed.bench.join import Timing, WrongResult, compare
+from sparkshed.cli import bench, demo, inputs, main
+from sparkshed.cli import sql as sql_command
+from sparkshed.cli.errors import CliError
+
+
+def run_main(*argv: str) -> int:
+    """The exit code, whether argparse or the command itself sets it."""
+    try:
+        return main.main(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+def test_version(capsys):
+    assert run_main("--version") == 0
+    assert capsys.readouterr().out.strip() == f"sparkshed {version('sparkshed')}"
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_every_command_has_help(command, capsys):
+    assert run_main(command, "--help") == 0
+    assert f"usage: sparkshed {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["dance"], "invalid choice: 'dance'"),
+        (["sql"], "one of the arguments FILE -e is required"),
+        (["sql", "q.sql", "-e", "SELECT 1"], "not allowed with argument"),
+        (["sql", "-e", "SELECT 1", "--table", "cam1"], "'cam1' is not NAME=PATH"),
+        (["sql", "-e", "SELECT 1", "--limit", "many"], "invalid int value: 'many'"),
+        (["explain", "-e", "SELECT 1", "--mode", "loud"], "invalid choice: 'loud'"),
+        (["bench"], "required: name"),
+        (["bench", "sort"], "invalid choice: 'sort'"),
+    ],
+)
+def test_argument_errors(argv, message, capsys):
+    assert run_main(*argv) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["sql", "explain"])
+def test_missing_statement_file(command, tmp_path, capsys):
+    assert run_main(command, str(tmp_path / "gone.sql")) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: cannot read")
+    assert "gone.sql" in error and "Traceback" not in error
+
+
+@pytest.mark.parametrize("command", ["sql", "explain"])
+def test_missing_table_file(command, tmp_path, capsys):
+    table = f"t={tmp_path / 'gone.parquet'}"
+    assert run_main(command, "-e", "SELECT 1", "--table", table) == 2
+    assert "gone.parquet does not exist" in capsys.readouterr().err
+
+
+def test_empty_statement(capsys):
+    assert run_main("sql", "-e", " ; ") == 2
+    assert capsys.readouterr().err == "error: the statement is empty\n"
+
+
+def test_output_is_never_overwritten(tmp_path, capsys):
+    out = tmp_path / "out.parquet"
+    out.write_text("precious")
+    assert run_main("sql", "-e", "SELECT 1", "--out", str(out)) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+
+
+def test_output_of_unknown_format(tmp_path, capsys):
+    assert run_main("sql", "-e", "SELECT 1", "--out", str(tmp_path / "out.xls")) == 2
+    assert "unknown format" in capsys.readouterr().err
+
+
+def raising(error: Exception):
+    def run(args):
+        raise error
+
+    return run
+
+
+def test_errors_about_the_query_have_no_traceback(monkeypatch, capsys):
+    from pyspark.errors import AnalysisException
+
+    for error in (sparkshed.ShedError("no such strategy"), AnalysisException("no such column")):
+        monkeypatch.setattr(sql_command, "run", raising(error))
+        assert run_main("sql", "-e", "SELECT 1") == 2
+        shown = capsys.readouterr().err
+        assert shown.startswith("error: ") and "no such" in shown
+        assert "Traceback" not in shown
+
+
+def test_other_errors_keep_their_traceback(monkeypatch):
+    monkeypatch.setattr(sql_command, "run", raising(ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        run_main("sql", "-e", "SELECT 1")
+
+
+def test_table_argument():
+    assert inputs.table_argument("a=x/y=z.csv") == ("a", Path("x/y=z.csv"))
+    for text in ("a", "a=", "=x", "a b=x", "1=x"):
+        with pytest.raises(ArgumentTypeError, match="is not NAME=PATH"):
+            inputs.table_argument(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [("a.parquet", "parquet"), ("a.CSV", "csv"), ("a.jsonl", "json"), ("a.json.gz", "json")],
+)
+def test_format_of_a_file(tmp_path, name, format_):
+    (tmp_path / name).touch()
+    assert inputs.format_of(tmp_path / name) == format_
+
+
+def test_format_of_a_folder(tmp_path):
+    folder = tmp_path / "table"
+    (folder / "day=1").mkdir(parents=True)
+    (folder / "_SUCCESS").touch()
+    (folder / "day=1" / "part-0.csv").touch()
+    assert inputs.format_of(folder) == "csv"
+    (folder / "day=1" / "part-1.json").touch()
+    with pytest.raises(CliError, match=r"several formats \(csv, json\)"):
+        inputs.format_of(folder)
+
+
+def test_format_unknown(tmp_path):
+    (tmp_path / "a.xls").touch()
+    with pytest.raises(CliError, match="unknown format"):
+        inputs.format_of(tmp_path / "a.xls")
+    with pytest.raises(CliError, match="unknown format"):
+        inputs.format_of(tmp_path)
+
+
+def test_tables_are_read_by_format(spark, tmp_path):
+    (tmp_path / "a.csv").write_text("id,x\n1,0.5\n2,1.5\n")
+    (tmp_path / "b.jsonl").write_text('{"id": 7}\n')
+    tables = [("cli_a", tmp_path / "a.csv"), ("cli_b", tmp_path / "b.jsonl")]
+    inputs.register_tables(spark, tables)
+    try:
+        rows = spark.sql("SELECT cli_a.id, x, cli_b.id FROM cli_a CROSS JOIN cli_b ORDER BY 1").collect()
+        assert [tuple(row) for row in rows] == [(1, 0.5, 7), (2, 1.5, 7)]
+    finally:
+        spark.catalog.dropTempView("cli_a")
+        spark.catalog.dropTempView("cli_b")
+
+
+def test_bench_refuses_to_time_wrong_results():
+    with pytest.raises(WrongResult, match="disagree"):
+        compare("w", {"spark": [(1.0, 5)], "sparkshed": [(0.1, 4)]})
+    with pytest.raises(WrongResult, match="disagree"):
+        compare("w", {"spark": [(1.0, 5), (1.0, 6)], "sparkshed": [(0.1, 5), (0.1, 5)]})
+
+
+def test_bench_takes_medians():
+    spark, shed = [(9.0, 5), (2.0, 5), (3.0, 5)], [(1.0, 5), (1.5, 5), (8.0, 5)]
+    rows = compare("w", {"spark": spark, "sparkshed": shed})
+    assert rows == [Timing("w", "spark", 3.0, 5, 1.0), Timing("w", "sparkshed", 1.5, 5, 2.0)]
+
+
+def test_bench_json_has_the_documented_fields(monkeypatch, capsys):
+    class NoSession:
+        def __enter__(self):
+            return None
+
+        def __exit__(self, *error):
+            return None
+
+    rows = [Timing("w", "spark", 3.0, 5, 1.0), Timing("w", "sparkshed", 1.5, 5, 2.0)]
+    monkeypatch.setattr(bench, "local_session", lambda master: NoSession())
+    monkeypatch.setitem(bench.BENCHES, "join", lambda spark, rate, seconds, repeats: rows)
+    assert run_main("bench", "join", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed[1] == {"workload": "w", "engine": "sparkshed", "seconds": 1.5, "results": 5, "ratio": 2.0}
+    assert run_main("bench", "join") == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == list(printed[0])
+
+
+def test_demo_defaults_to_the_published_workload():
+    args = main.build_parser("demo").parse_args(["demo"])
+    assert (args.rate, args.seconds, args.master) == (200, 60, "local[2]")
+    assert args.run is demo.run
+
+
+def test_a_wrong_column_is_reported_in_plain_words(tmp_path):
+    (tmp_path / "t.csv").write_text("id,x\n1,0.5\n")
+    command = [sys.executable, "-m", "sparkshed.cli.main", "sql", "-e", "SELECT nope FROM t"]
+    done = subprocess.run(
+        [*command, "--table", "t=t.csv", "--master", "local[1]"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "error: [UNRESOLVED_COLUMN" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "org.apache.spark" not in done.stderr
+    assert not (tmp_path / "spark-warehouse").exists()
+
+
+def test_module_runs_as_a_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkshed.cli.main", "--version"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stdout.startswith("sparkshed ")

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sparkshed.workloads.cameras import (
+    EPOCH,
+    Cameras,
+    aligned,
+    camera_sql,
+    camera_streams,
+    camera_table,
+    nonaligned,
+)
+
+
+def count_three_way(streams, window: float, eps: float) -> int:
+    """Results of the three-way join, by brute force over the pairs that match."""
+    a, b, c = streams
+    near = (np.abs(a.x[:, None] - b.x) <= eps) & (np.abs(a.t[:, None] - b.t) <= window)
+    total = 0
+    for i, k in zip(*np.nonzero(near), strict=True):
+        value = (np.abs(c.x - a.x[i]) <= eps) & (np.abs(c.x - b.x[k]) <= eps)
+        total += int(np.sum(value & (np.abs(c.t - a.t[i]) <= window) & (np.abs(c.t - b.t[k]) <= window)))
+    return total
+
+
+def test_streams_are_repeatable_and_sorted():
+    first, again = camera_streams(50, 10), camera_streams(50, 10)
+    assert len(first) == 3
+    for left, right in zip(first, again, strict=True):
+        assert len(left.t) == 500
+        assert np.array_equal(left.t, right.t) and np.array_equal(left.x, right.x)
+        assert np.all(np.diff(left.t) >= 0)
+        assert left.t.min() >= 0 and left.t.max() < 10
+        assert left.x.min() >= 0 and left.x.max() < 1000
+
+
+def test_times_are_drawn_before_the_noise():
+    rng = np.random.default_rng(1)
+    t = np.sort(rng.uniform(0, 10, 500))
+    x = (20 * (t + 5) + 2 * rng.standard_normal(500)) % 1000
+    stream = camera_streams(50, 10)[1]
+    assert np.array_equal(stream.t, t)
+    assert np.array_equal(stream.x, x)
+
+
+def test_noise_does_not_change_the_times():
+    calm = camera_streams(20, 10, tau=(0,), kappa=(0,), seeds=(4,))[0]
+    wild = camera_streams(20, 10, tau=(0,), kappa=(50,), seeds=(4,))[0]
+    assert np.array_equal(calm.t, wild.t)
+    assert np.allclose(calm.x, 20 * calm.t % 1000)
+    assert not np.allclose(calm.x, wild.x)
+
+
+def test_the_lag_shows_in_the_matches():
+    early, late = camera_streams(100, 60, tau=(0, 5), kappa=(1, 1), seeds=(0, 1))
+    i, k = np.nonzero(np.abs(early.x[:, None] - late.x) <= 0.5)
+    gap = early.t[i] - late.t[k]
+    assert abs(np.median(gap[np.abs(gap) < 20]) - 5) < 0.2
+
+
+def test_number_of_results_of_a_small_workload():
+    # The number was counted with DuckDB. A change means that the streams are no longer the same.
+    assert count_three_way(camera_streams(20, 30), 20, 1) == 939
+
+
+def test_presets():
+    assert nonaligned(3) == Cameras((0, 5, 15), (2, 2, 50))
+    assert aligned(3) == Cameras((0, 0, 0), (2, 2, 50))
+    for m in range(2, 6):
+        lags = nonaligned(m).tau
+        assert len(lags) == len(nonaligned(m).kappa) == m
+        assert max(lags) - min(lags) < 20, "all lags must fit the default window"
+        assert set(aligned(m).tau) == {0}
+
+
+@pytest.mark.parametrize("m", [1, 6])
+def test_presets_refuse_other_sizes(m):
+    with pytest.raises(ValueError, match=f"m = {m}: presets exist for 2 to 5 streams"):
+        nonaligned(m)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tau": (0, 1)}, "one entry per stream; found 2, 3 and 3"),
+        ({"rate": 0}, "rate = 0: must be positive"),
+        ({"seconds": -1}, "seconds = -1: must be positive"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        camera_streams(**{"rate": 10, "seconds": 10, **arguments})
+
+
+def test_table_has_utc_microseconds_and_ids():
+    stream = camera_streams(10, 5)[0]
+    table = camera_table(stream)
+    assert table.schema == pa.schema(
+        [("ts", pa.timestamp("us", tz="UTC")), ("x", pa.float64()), ("id", pa.int64())]
+    )
+    offsets = [(ts - EPOCH).total_seconds() for ts in table["ts"].to_pylist()]
+    assert np.allclose(offsets, stream.t, atol=1e-6)
+    assert table["id"].to_pylist() == list(range(50))
+    assert table["x"].to_pylist() == stream.x.tolist()
+
+
+def test_sql_joins_every_pair():
+    text = camera_sql(4, window_seconds=2.5, eps=0.5, hint="SHED(exact)")
+    assert text.startswith("SELECT /*+ SHED(exact) */ c1.id AS id1")
+    for i in range(1, 5):
+        assert f"c{i}.ts + INTERVAL 2.5 SECONDS" in text
+        for k in range(i + 1, 5):
+            assert text.count(f"abs(c{i}.x - c{k}.x) <= 0.5") == 1
+    assert "/*" not in camera_sql(3)
+
+
+def test_sql_refuses_one_stream():
+    with pytest.raises(ValueError, match="two or more"):
+        camera_sql(1)
+
+
+def test_spark_agrees_with_the_count(spark):
+    streams = camera_streams(20, 30)
+    for number, stream in enumerate(streams, 1):
+        spark.createDataFrame(camera_table(stream)).createOrReplaceTempView(f"cam{number}")
+    try:
+        assert spark.sql(camera_sql(3)).count() == count_three_way(streams, 20, 1)
+    finally:
+        for number in (1, 2, 3):
+            spark.catalog.dropTempView(f"cam{number}")
