@@ -13,6 +13,8 @@ from sparkshed.planner.planner import Planned
 from sparkshed.sql.bounds import duration_text
 from sparkshed.sql.predicate import Band, Equality
 
+_DIRECTION_HEAD = ("hop", "stream", "window", "bound", "kernel", "checks", "selectivity", "in window", "out")
+
 
 def explain_text(plans: Sequence[Planned], mode: str) -> str:
     """Text of all shed plans of a statement."""
@@ -43,11 +45,13 @@ def _extended(planned: Planned) -> str:
 
 def _formatted(planned: Planned) -> str:
     lines = ["== Shed Plan ==", *_physical_lines(planned)]
-    for direction, estimates in zip(planned.physical.spec.directions, planned.physical.estimates, strict=True):
+    for direction, estimates in zip(
+        planned.physical.spec.directions, planned.physical.estimates, strict=True
+    ):
         origin = planned.logical.names[direction.origin]
         used = "" if direction.origin == planned.physical.layout.master else " (batch: not used, no master)"
         lines += ["", f"== Direction {origin}{used} =="]
-        rows = [("hop", "stream", "window", "bound", "kernel", "checks", "selectivity", "rows in window", "rows out")]
+        rows = [_DIRECTION_HEAD]
         for number, (hop, estimate) in enumerate(zip(direction.hops, estimates, strict=True), 1):
             at = planned.logical.closed.at
             rows.append(
@@ -78,7 +82,9 @@ def _block_lines(plan: ShedJoin) -> list[str]:
         lines.append(f"  Relation: {stream.name}, from={relation}, time={stream.time_text or '-'}")
         lines += [f"    Filter: {text}" for text in stream.filters]
     lines += [f"  TimeBound: {text}" for text in _unique(bound.text for bound in block.bounds)]
-    lines += [f"  Predicate: {predicate.text}, form={_form(predicate.form)}" for predicate in block.predicates]
+    lines += [
+        f"  Predicate: {predicate.text}, form={_form(predicate.form)}" for predicate in block.predicates
+    ]
     lines += [f"  Residual: {text}" for text in block.residual]
     return lines
 
@@ -109,7 +115,9 @@ def _logical_lines(plan: ShedJoin) -> list[str]:
 
 def _physical_lines(planned: Planned) -> list[str]:
     physical, logical = planned.physical, planned.logical
-    lines = [f"ShedJoinExec: strategy={physical.strategy}, work=1, basic={duration_text(physical.spec.basic)}"]
+    lines = [
+        f"ShedJoinExec: strategy={physical.strategy}, work=1, basic={duration_text(physical.spec.basic)}"
+    ]
     lines.append("  " + _layout_line(physical, logical))
     for direction in physical.spec.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
@@ -119,10 +127,13 @@ def _physical_lines(planned: Planned) -> list[str]:
         rows = logical.statistics.streams[number].rows
         window = duration_text(logical.closed.window(number))
         relation = " ".join(stream.relation.split())
-        lines.append(f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, rows={rows}")
+        lines.append(
+            f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, rows={rows}"
+        )
         lines += [f"    Filter: {text.replace('`', '')} (Spark, below the join)" for text in stream.filters]
     lines += [
-        f"  Residual: {text.replace('`', '')} (Spark, on the operator's output)" for text in logical.block.residual
+        f"  Residual: {text.replace('`', '')} (Spark, on the operator's output)"
+        for text in logical.block.residual
     ]
     if logical.closed.empty:
         lines.append("  Note: the time bounds contradict each other, so the result is empty")
@@ -131,7 +142,11 @@ def _physical_lines(planned: Planned) -> list[str]:
 
 def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
     layout = physical.layout
-    parts = [f"Groups: {layout.groups}", f"routing={layout.routing}", f"master={logical.names[layout.master]}"]
+    parts = [
+        f"Groups: {layout.groups}",
+        f"routing={layout.routing}",
+        f"master={logical.names[layout.master]}",
+    ]
     if layout.keys is not None:
         column = logical.block.streams[layout.master].inputs[layout.keys[layout.master]]
         parts.append(f"key={column.sql.replace('`', '')}, buckets={layout.buckets}")
@@ -162,7 +177,9 @@ def _form(form: Equality | Band | None) -> str:
 
 def _kernel_text(kernel: Kernel) -> str:
     if isinstance(kernel, EqualityKernel):
-        keys = ", ".join(f"{key.left.text} {'<=>' if key.null_safe else '='} {key.right.text}" for key in kernel.keys)
+        keys = ", ".join(
+            f"{key.left.text} {'<=>' if key.null_safe else '='} {key.right.text}" for key in kernel.keys
+        )
         return f"equality on {keys}"
     if isinstance(kernel, BandKernel):
         band = kernel.band
@@ -196,7 +213,7 @@ def _count(value: float) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
-
-

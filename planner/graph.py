@@ -1,7 +1,4 @@
-"""The join graph: which streams a predicate links, and the orders it allows.
-
-    a ── b ── c        from a: b first, then c; a > c > b would be a cross product
-"""
+"""The join graph: which streams a predicate links, and the orders it allows."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from sparkshed.sql.predicate import Predicate
 
 class JoinGraph:
     """Streams as nodes, pairwise predicates as edges.
+
+        a ── b ── c        from a: b first, then c; a > c > b would be a cross product
 
     A predicate over three streams links all of them, but only once two are joined; it makes an edge
     between each pair so that a stream is not counted as unlinked.
@@ -40,7 +39,8 @@ class JoinGraph:
         """All orders from a stream that never take a cross product while a link remains.
 
         >>> from sparkshed.sql.expr import Call, Col
-        >>> def p(a, b): return Predicate("", Call("=", (Col(a, 0, "int", ""), Col(b, 0, "int", "")), "boolean"))
+        >>> def p(a, b):
+        ...     return Predicate("", Call("=", (Col(a, 0, "int", ""), Col(b, 0, "int", "")), "boolean"))
         >>> list(JoinGraph(3, [p(0, 1), p(1, 2)]).orders(0))
         [(1, 2)]
         """

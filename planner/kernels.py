@@ -12,7 +12,9 @@ def hop(plan: ShedJoin, joined: list[int], target: int) -> Hop:
     bound = frozenset(joined)
     ready = [p for p in plan.predicates if target in p.streams and p.streams <= bound | {target}]
     usable = ready + [
-        i.predicate for i in plan.implied if target in i.predicate.streams and i.predicate.streams <= bound | {target}
+        i.predicate
+        for i in plan.implied
+        if target in i.predicate.streams and i.predicate.streams <= bound | {target}
     ]
     equalities = [p for p in usable if isinstance(p.form, Equality)]
     bands = [p for p in ready if isinstance(p.form, Band)]
@@ -30,9 +32,7 @@ def hop(plan: ShedJoin, joined: list[int], target: int) -> Hop:
     return Hop(target, kernel, checks)
 
 
-def _keys(
-    equalities: list[Predicate], target: int
-) -> tuple[tuple[Equality, ...], list[Predicate]]:
+def _keys(equalities: list[Predicate], target: int) -> tuple[tuple[Equality, ...], list[Predicate]]:
     """One key part per target column; further equalities on the same column stay checks."""
     parts: dict[int, Equality] = {}
     covered = []

@@ -12,9 +12,9 @@ def check_runnable(plan: ShedJoin) -> ShedJoin:
     for stream, statistics in zip(plan.block.streams, plan.statistics.streams, strict=True):
         if stream.strict_time and statistics.null_times:
             msg = (
-                f"stream `{stream.name}` has {statistics.null_times} rows without {stream.time_text}, and only "
-                f"greatest/least bound it. These skip NULLs, so such a row would join without any time bound. "
-                f"Add {stream.time_text} IS NOT NULL to WHERE."
+                f"stream `{stream.name}` has {statistics.null_times} rows without {stream.time_text}, and "
+                f"only greatest/least bound it. These skip NULLs, so such a row would join without any time "
+                f"bound. Add {stream.time_text} IS NOT NULL to WHERE."
             )
             raise BoundError(msg)
     if plan.hint.diffusion.routing == "hash" and common_keys(plan) is None:

@@ -34,9 +34,7 @@ def _merged(first: Predicate, second: Predicate) -> Predicate | None:
     low = max((v for v in (a.low, b.low) if v is not None), default=None)
     high = min((v for v in (a.high, b.high) if v is not None), default=None)
     expr = Call("and", (*_conjuncts(first.expr), *_conjuncts(second.expr)), "boolean")
-    return Predicate(
-        f"{first.text} AND {second.text}", expr, Band(a.left, a.right, low, high, a.exact)
-    )
+    return Predicate(f"{first.text} AND {second.text}", expr, Band(a.left, a.right, low, high, a.exact))
 
 
 def _negated(value: float | int | None) -> float | int | None:

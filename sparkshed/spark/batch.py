@@ -21,9 +21,7 @@ GROUP = "__shed_group"
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
-    frames = [
-        frame.withColumn(GROUP, _group(plan, number)) for number, frame in enumerate(inputs.frames)
-    ]
+    frames = [frame.withColumn(GROUP, _group(plan, number)) for number, frame in enumerate(inputs.frames)]
     rows = inputs.union(frames, [GROUP]).repartitionById(plan.layout.groups, GROUP)
     join = group_join(plan.spec, inputs.slots.places, plan.layout.master)
     return rows.groupBy(GROUP).applyInArrow(join, _output_schema(plan.spec, inputs))
@@ -40,9 +38,7 @@ def _group(plan: ShedJoinExec, stream: int) -> Column:
     after, before = spec.bounds[stream][layout.master], spec.bounds[layout.master][stream]
     # A master row at T_M meets this one iff T - after <= T_M <= T + before.
     first = F.lit(0) if after is None else segment_of(column, layout.cuts, type_, after)
-    last = (
-        F.lit(layout.segments - 1) if before is None else segment_of(column, layout.cuts, type_, -before)
-    )
+    last = F.lit(layout.segments - 1) if before is None else segment_of(column, layout.cuts, type_, -before)
     if layout.segments == 1:
         return bucket
     # Contradictory bounds can put the end before the start; such a row meets nothing anyway.

@@ -44,7 +44,9 @@ class SparkCatalog:
         """The one row of a query without relations, in physical form."""
         frame = self._run(query)
         items = [
-            f"unix_micros({field.name}) AS {field.name}" if field.dataType.simpleString() == "timestamp" else field.name
+            f"unix_micros({field.name}) AS {field.name}"
+            if field.dataType.simpleString() == "timestamp"
+            else field.name
             for field in frame.schema.fields
         ]
         (row,) = frame.selectExpr(*items).collect()

@@ -101,8 +101,8 @@ def read_inputs(block: JoinBlock, run: RunSql) -> Inputs:
         frame = run(f"{block.with_}SELECT {columns} FROM {stream.relation}{where}")
         if frame.isStreaming:
             msg = (
-                f"relation `{stream.name}` is a stream, and streaming joins are not available in this version "
-                f"yet. Read it as a batch (spark.read instead of spark.readStream)."
+                f"relation `{stream.name}` is a stream, and streaming joins are not available in this "
+                f"version yet. Read it as a batch (spark.read instead of spark.readStream)."
             )
             raise UnavailableError(msg)
         if stream.time is not None and not stream.strict_time:

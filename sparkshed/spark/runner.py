@@ -169,14 +169,16 @@ def _create_view(frame: DataFrame, head: ViewHead) -> None:
     if head.columns:
         if len(head.columns) != len(frame.columns):
             msg = (
-                f"view `{head.name}` names {len(head.columns)} columns, but its query has {len(frame.columns)}. "
-                f"Name as many as the query returns."
+                f"view `{head.name}` names {len(head.columns)} columns, but its query has "
+                f"{len(frame.columns)}. Name as many as the query returns."
             )
             raise StatementError(msg)
         frame = frame.toDF(*(name for name, _ in head.columns))
         frame = frame.select(
             *(
-                F.col(f"`{name}`").alias(name, metadata={"comment": comment}) if comment else F.col(f"`{name}`")
+                F.col(f"`{name}`").alias(name, metadata={"comment": comment})
+                if comment
+                else F.col(f"`{name}`")
                 for name, comment in head.columns
             )
         )

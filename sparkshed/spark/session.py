@@ -46,7 +46,9 @@ def query(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).run()
 
 
-def explain(spark: SparkSession, sqlQuery: str, args: Any = None, *, mode: str = "simple", **kwargs: Any) -> str:
+def explain(
+    spark: SparkSession, sqlQuery: str, args: Any = None, *, mode: str = "simple", **kwargs: Any
+) -> str:
     """The shed plans of a statement as text; mode is `simple`, `extended` or `formatted`."""
     _check(spark)
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode)
