@@ -46,6 +46,11 @@ def pieces(conjunct: Conjunct, node: exp.Expr) -> Iterator[exp.Expr]:
     streams = conjunct.streams(inner)
     if streams is None:
         return
+    if isinstance(inner, exp.If) and isinstance(inner.parent, exp.Case):
+        # WHEN … THEN … is no expression of its own.
+        for child in inner.iter_expressions():
+            yield from pieces(conjunct, child)
+        return
     if len(streams) <= 1:
         yield inner
         if isinstance(inner, (exp.Add, exp.Sub)):

@@ -282,6 +282,17 @@ def test_a_stale_codebook_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(op._codebook) <= 120
 
 
+def test_rows_outlive_the_codebook_that_encoded_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparkshed.engine.operator._SMALL_CODEBOOK", 3)
+    monkeypatch.setattr("sparkshed.engine.operator._STALE", 0)
+    op = JoinOperator(two(equality("string"), "string"))
+    same = [(name, name) for name in "abcde"]
+    assert feed(op, {0: rows([0] * 5, list("abcde")), 1: rows([0] * 5, list("abcde"))}) == same
+    assert op.expire(0) == 0
+    assert len(op._codebook) == 0
+    assert feed(op, {1: rows([1] * 5, list("edcba"))}) == same
+
+
 def test_results_must_be_read_before_the_next_batch() -> None:
     op = JoinOperator(two(ScanKernel()))
     op.process({1: rows([0], [0])})
