@@ -74,9 +74,9 @@ def _run(statement: Statement) -> DataFrame:
         road.plan_blocks()
         if found.kind == "temp view":
             assert found.view is not None
-            _create_view(road.run(found.body), found.view)
+            _create_view(road.run_query(), found.view)
             return statement.session.createDataFrame([], StructType([]))
-        return road.run(Span(0, len(road.edit.text)))
+        return road.run_statement()
 
 
 def _explain(statement: Statement, mode: str) -> str:
@@ -113,9 +113,13 @@ class _Road:
     def _run_text(self, text: str) -> DataFrame:
         return self._plain_sql(text, self._args)
 
-    def run(self, span: Span) -> DataFrame:
-        """Run a part of the statement as it stands now."""
-        return self._run_text(self.edit.render(self._outline.body if span.start else span))
+    def run_statement(self) -> DataFrame:
+        """Run the whole statement as it stands now."""
+        return self._run_text(self.edit.render(Span(0, len(self.edit.text))))
+
+    def run_query(self) -> DataFrame:
+        """Run the statement's query alone, without CREATE VIEW in front of it."""
+        return self._run_text(self.edit.render(self._outline.body))
 
     def plan_blocks(self) -> list[Planned]:
         """Plan and replace every hinted block, inner ones first."""

@@ -51,7 +51,7 @@ def make_views(spark: SparkSession) -> None:
         frame = frame.selectExpr("*", "CAST(ts AS DATE) AS dt", "CAST(ts AS TIMESTAMP_NTZ) AS nt")
         frame.createOrReplaceTempView(name)
     spark.table("a").selectExpr("id AS `row id`", "ts AS `at time`", "x AS `a``b`", "k AS `group`").createOrReplaceTempView(
-        "odd names"
+        "`odd names`"
     )
     spark.range(0, 80, 1, 1).selectExpr(
         "id AS offset",

@@ -1,0 +1,199 @@
+"""Batch execution: groups, skew, replication, and bounded memory, on a real session."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import functions as F
+
+import sparkshed
+
+JOIN = (
+    "SELECT {hint} l.id, r.id FROM l JOIN r ON l.k = r.k AND l.x < r.x + 3 "
+    "AND l.ts BETWEEN r.ts - INTERVAL 4 SECONDS AND r.ts + INTERVAL 2 SECONDS"
+)
+
+
+def rows(frame) -> Counter:
+    return Counter(map(tuple, frame.collect()))
+
+
+def make_pair(spark, key: str, count: int = 3000, spread: int = 1800) -> None:
+    for name, factor in (("l", 7), ("r", 11)):
+        spark.range(count).selectExpr(
+            "id",
+            f"timestamp_millis(id * {factor} * 997 % ({spread} * 1000)) AS ts",
+            f"{key} AS k",
+            f"CAST(id * {factor} % 23 AS INT) AS x",
+        ).createOrReplaceTempView(name)
+
+
+def plan_line(spark, text: str, name: str) -> str:
+    return next(line.strip() for line in sparkshed.explain(spark, text).splitlines() if name in line)
+
+
+@pytest.mark.parametrize(
+    ("diffuse", "routing"),
+    [
+        ("none", "Groups: 1, routing=none"),
+        ("hash:3", "Groups: 3, routing=hash"),
+        ("atr:5", "Groups: 5, routing=atr"),
+        ("atr", "Groups: 2, routing=atr"),
+        ("hash", "Groups: 2, routing=hash"),
+    ],
+)
+def test_every_routing_has_sparks_answer(spark, diffuse, routing):
+    make_pair(spark, "id % 40")
+    hinted = JOIN.format(hint=f"/*+ SHED(exact, 'diffuse={diffuse}') */")
+    assert plan_line(spark, hinted, "Groups").startswith(routing)
+    expected = rows(spark.sql(JOIN.format(hint="")))
+    assert sum(expected.values()) > 500
+    assert rows(sparkshed.query(spark, hinted)) == expected
+
+
+def test_few_rows_make_one_group(spark):
+    make_pair(spark, "id % 40", count=300)
+    assert plan_line(spark, JOIN.format(hint="/*+ SHED(exact) */"), "Groups").startswith("Groups: 1,")
+
+
+def test_a_skewed_key_is_split_in_time(spark):
+    """All rows share one key: hashing would put them into one group."""
+    make_pair(spark, "IF(id % 50 = 0, id, 7)", count=6000, spread=3600)
+    hinted = JOIN.format(hint="/*+ SHED(exact) */")
+    assert "routing=atr" in plan_line(spark, hinted, "Groups")
+    hashed = JOIN.format(hint="/*+ SHED(exact, 'diffuse=hash') */")
+    largest = {}
+    for name, text in (("auto", hinted), ("hash", hashed)):
+        found = sparkshed.query(spark, text).groupBy(F.spark_partition_id()).count().collect()
+        largest[name] = max(row["count"] for row in found) / sum(row["count"] for row in found)
+    assert largest["hash"] > 0.95
+    assert largest["auto"] < 0.6
+    assert rows(sparkshed.query(spark, hinted)) == rows(spark.sql(JOIN.format(hint="")))
+
+
+def test_one_sided_bounds_reach_every_segment(spark):
+    make_pair(spark, "id % 40", count=1500, spread=600)
+    text = "SELECT {hint} l.id, r.id FROM l JOIN r ON l.k = r.k AND l.x = r.x AND l.ts >= r.ts"
+    expected = rows(spark.sql(text.format(hint="")))
+    assert sum(expected.values()) > 500
+    for diffuse in ("atr:4", "auto"):
+        hinted = text.format(hint=f"/*+ SHED(exact, 'diffuse={diffuse}') */")
+        assert rows(sparkshed.query(spark, hinted)) == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Paris"])
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])
+def test_segments_of_every_time_type(spark, type_, zone):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for name, factor in (("l", 7), ("r", 11)):
+            spark.range(400).selectExpr(
+                "id",
+                f"CAST(timestamp_seconds(1711753200 + id * {factor} * 977 % 400000) AS {type_}) AS ts",
+                f"id * {factor} % 23 AS x",
+            ).createOrReplaceTempView(name)
+        window = "INTERVAL 1 DAY" if type_ == "DATE" else "INTERVAL 90 MINUTES"
+        text = (
+            "SELECT {hint} l.id, r.id FROM l JOIN r ON abs(l.x - r.x) <= 1 "
+            f"AND l.ts BETWEEN r.ts - {window} AND r.ts + {window}"
+        )
+        expected = rows(spark.sql(text.format(hint="")))
+        assert sum(expected.values()) > 100
+        hinted = text.format(hint="/*+ SHED(exact, 'diffuse=atr:6') */")
+        assert rows(sparkshed.query(spark, hinted)) == expected
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_payload_of_every_type_survives(spark):
+    spark.range(60).selectExpr(
+        "id",
+        "timestamp_seconds(id % 20) AS ts",
+        "CAST(NULL AS BIGINT) AS nothing",
+        "CAST(id AS TINYINT) AS tiny",
+        "IF(id % 3 = 0, NULL, id) AS big",
+        "CAST(id / 7 AS FLOAT) AS f",
+        "CAST(id / 7 AS DECIMAL(30, 10)) AS wide",
+        "concat('é', id) AS s",
+        "CAST(concat('x', id) AS BINARY) AS raw",
+        "id % 2 = 0 AS flag",
+        "DATE '2024-01-01' + CAST(id AS INT) AS day",
+        "CAST(timestamp_seconds(id) AS TIMESTAMP_NTZ) AS local",
+        "make_dt_interval(0, 0, 0, id) AS wait",
+        "array(id, NULL, 3) AS list",
+        "named_struct('a', id, 'b', array('x', NULL)) AS nested",
+        "map('k', id) AS pairs",
+    ).createOrReplaceTempView("wide_rows")
+    text = (
+        "SELECT {hint} * FROM wide_rows l JOIN wide_rows r "
+        "ON l.ts BETWEEN r.ts - INTERVAL 1 SECOND AND r.ts AND l.id < r.id"
+    )
+    expected = spark.sql(text.format(hint=""))
+    found = sparkshed.query(spark, text.format(hint="/*+ SHED(exact) */"))
+    assert found.schema.simpleString() == expected.schema.simpleString()
+    as_text = F.to_json(F.struct("*"))
+    names = [f"c{n}" for n in range(len(found.columns))]
+    found, expected = (rows(frame.toDF(*names).select(as_text)) for frame in (found, expected))
+    assert found == expected
+    assert sum(found.values()) > 100
+
+
+def test_a_null_time_under_greatest_and_least_is_refused(spark, tmp_path: Path):
+    """They would let such a row join without bound, so it may not be dropped in silence."""
+    flag = tmp_path / "without-times"
+
+    def times(batches):
+        for batch in batches:
+            seconds = [None if flag.exists() else i * 1_000_000 for i in batch.column(0).to_pylist()]
+            stamps = pa.array(seconds, pa.timestamp("us", "UTC"))
+            yield pa.record_batch([batch.column(0), stamps], ["id", "ts"])
+
+    spark.range(10).mapInArrow(times, "id BIGINT, ts TIMESTAMP").createOrReplaceTempView("changing")
+    text = (
+        "SELECT /*+ SHED(exact) */ l.id FROM changing l JOIN changing r ON l.id = r.id "
+        "WHERE greatest(l.ts, r.ts) <= least(l.ts + INTERVAL 1 SECOND, r.ts + INTERVAL 1 SECOND)"
+    )
+    frame = sparkshed.query(spark, text)
+    assert frame.count() == 10
+    flag.touch()
+    with pytest.raises(PythonException, match="NullTimeError"):
+        frame.collect()
+    with pytest.raises(sparkshed.BoundError, match="greatest/least"):
+        sparkshed.query(spark, text)
+
+
+def worker_peaks() -> dict[str, int]:
+    """Peak resident memory of Spark's Python workers, in bytes."""
+    peaks = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            command = (folder / "cmdline").read_text()
+            if "pyspark" in command and "daemon" in command:
+                status = (folder / "status").read_text()
+                peaks[folder.name] = int(status.split("VmHWM:")[1].split()[0]) * 1024
+    return peaks
+
+
+def test_forty_million_results_in_bounded_memory(spark):
+    for number, name in enumerate("abc"):
+        spark.range(1600).selectExpr(
+            "id", f"timestamp_micros(id * 1000 * {number + 1}) AS ts", "CAST(id % 10 AS INT) AS k"
+        ).createOrReplaceTempView(f"many_{name}")
+    text = (
+        "SELECT /*+ SHED(exact) */ count(*), sum(a.id), sum(b.id), sum(c.id) "
+        "FROM many_a a JOIN many_b b ON a.k = b.k JOIN many_c c ON b.k = c.k "
+        "WHERE greatest(a.ts, b.ts, c.ts) <= "
+        "least(a.ts + INTERVAL 20 SECONDS, b.ts + INTERVAL 20 SECONDS, c.ts + INTERVAL 20 SECONDS)"
+    )
+    (found,) = sparkshed.query(spark, text).collect()
+    per_id = 160 * 160 * sum(range(1600))
+    assert tuple(found) == (40_960_000, per_id, per_id, per_id)
+    peaks = worker_peaks()
+    assert peaks
+    assert max(peaks.values()) < 2 << 30
