@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True, slots=True)
 class StreamStatistics:
@@ -27,6 +29,20 @@ class StreamStatistics:
     def last(self) -> int:
         """Latest time, in microseconds."""
         return self.quantiles[-1] if self.quantiles else 0
+
+    def rows_between(self, start: int, end: int) -> float:
+        """Rows with times from `start` to `end`, by interpolation between the quantiles.
+
+        >>> StreamStatistics(100, quantiles=(0, 10, 20)).rows_between(5, 10)
+        25.0
+        """
+        return max(0.0, self._rows_before(end) - self._rows_before(start))
+
+    def _rows_before(self, time: int) -> float:
+        if len(self.quantiles) < 2 or self.first == self.last:
+            return float(self.rows) if self.quantiles and time >= self.first else 0.0
+        share = np.interp(time, self.quantiles, np.linspace(0, 1, len(self.quantiles)))
+        return self.rows * float(share)
 
     @property
     def rate(self) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -51,53 +51,43 @@ def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> Statistics:
 
 
 def _count(block: JoinBlock, inputs: Inputs) -> list[StreamStatistics]:
-    steps = ", ".join(str(number / QUANTILES) for number in range(QUANTILES + 1))
-    parts = []
-    for number, (frame, stream) in enumerate(zip(inputs.frames, block.streams, strict=True)):
-        assert stream.time is not None
-        time = f"c{stream.time}"
-        quantiles = f"percentile_approx({time}, array({steps}), 1000)"
-        if stream.inputs[stream.time].type == "timestamp":
-            quantiles = f"transform({quantiles}, t -> unix_micros(t))"
-        parts.append(
-            frame.selectExpr(
-                f"{number} AS n", "count(*) AS total", f"count({time}) AS timed", f"{quantiles} AS q"
-            )
-        )
-    rows = reduce(DataFrame.unionAll, parts).collect()
-    counted = []
-    for row, stream in zip(sorted(rows, key=lambda row: row.n), block.streams, strict=True):
-        assert stream.time is not None
-        type_ = stream.inputs[stream.time].type
+    parts = [
+        frame.select(F.lit(number).alias("n"), F.col(f"c{stream.time}").alias("t"))
+        for number, (frame, stream) in enumerate(zip(inputs.frames, block.streams, strict=True))
+    ]
+    type_ = block.streams[0].inputs[block.streams[0].time or 0].type
+    quantiles: Column = F.percentile_approx("t", [step / QUANTILES for step in range(QUANTILES + 1)], 1000)
+    if type_ == "timestamp":
+        quantiles = F.transform(quantiles, F.unix_micros)
+    rows = (
+        reduce(DataFrame.unionAll, parts)
+        .groupBy("n")
+        .agg(F.count("*").alias("total"), F.count("t").alias("timed"), quantiles.alias("q"))
+        .collect()
+    )
+    counted = [StreamStatistics(0)] * len(parts)
+    for row in rows:
         times = tuple(micros_of(physical_value(value), type_) for value in row.q or ())
-        counted.append(StreamStatistics(row.total, row.total - row.timed, times))
+        counted[row.n] = StreamStatistics(row.total, row.total - row.timed, times)
     return counted
 
 
-@dataclass(frozen=True)
-class _Stretches:
-    """Stretches of time to sample from, and what share of all time they cover."""
-
-    ranges: tuple[tuple[int, int], ...]
-    share: float
-
-
-def _stretches(counted: Sequence[StreamStatistics], bounds: BoundMatrix) -> _Stretches:
+def _stretches(counted: Sequence[StreamStatistics], bounds: BoundMatrix) -> list[tuple[int, int]]:
+    """Stretches of time to sample from: all of it when it is short, else some around busy times."""
     timed = [s for s in counted if s.quantiles]
     if not timed:
-        return _Stretches((), 0.0)
+        return []
     first, last = min(s.first for s in timed), max(s.last for s in timed)
     windows = [bound for row in bounds.at for bound in row]
     if any(window is None for window in windows):
-        return _Stretches(((first, last),), 1.0)
+        return [(first, last)]
     length = 2 * max(1, *(abs(window) for window in windows if window is not None))
     if length * STRETCHES >= last - first:
-        return _Stretches(((first, last),), 1.0)
+        return [(first, last)]
     # Evenly placed among the rows, not in time, so that a stretch is unlikely to be empty.
     busiest = max(timed, key=lambda s: s.rows).quantiles
-    starts = [busiest[(2 * n + 1) * (len(busiest) - 1) // (2 * STRETCHES)] for n in range(STRETCHES)]
-    ranges = tuple((start - length // 2, start + length // 2) for start in starts)
-    return _Stretches(ranges, min(1.0, STRETCHES * length / max(1, last - first)))
+    middles = [busiest[(2 * n + 1) * (len(busiest) - 1) // (2 * STRETCHES)] for n in range(STRETCHES)]
+    return [(middle - length // 2, middle + length // 2) for middle in middles]
 
 
 def _sample(
@@ -110,13 +100,20 @@ def _sample(
         column, type_ = F.col(f"c{stream.time}"), stream.inputs[stream.time].type
         conditions: list[Column] = [
             at_or_after(column, start, type_) & ~at_or_after(column, end + 1, type_)
-            for start, end in stretches.ranges
+            for start, end in stretches
         ]
         kept = frame.where(reduce(Column.__or__, conditions)) if conditions else frame.where("false")
-        share = min(1.0, SAMPLE_ROWS / max(1.0, statistics.rows * stretches.share))
+        expected = sum(statistics.rows_between(start, end) for start, end in stretches)
+        share = min(1.0, SAMPLE_ROWS / max(1.0, expected))
         frames.append(kept.where(F.rand(block.hint.seed) < share) if share < 1 else kept)
-    table = inputs.union([frame.limit(2 * SAMPLE_ROWS * STRETCHES) for frame in frames]).toArrow()
-    return split_streams(table, inputs)
+    tables = split_streams(inputs.union(frames).toArrow(), inputs)
+    return [_thinned(table) for table in tables]
+
+
+def _thinned(table: pa.Table) -> pa.Table:
+    """At most twice the rows asked for, evenly spread: a burst can bring more than expected."""
+    step = -(-table.num_rows // (2 * SAMPLE_ROWS))
+    return table.take(pa.array(range(0, table.num_rows, step))) if step > 1 else table
 
 
 def split_streams(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
