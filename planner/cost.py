@@ -9,17 +9,22 @@ from sparkshed.planner.physical import HopEstimate
 def direction_estimates(plan: ShedJoin, origin: int) -> tuple[HopEstimate, ...]:
     """Estimates for each hop of the direction's order.
 
-    Selectivities of several predicates on one hop are taken as independent.
+    Fan-outs measured on a sample come first; otherwise the selectivities of the pairs are taken as
+    independent.
     """
+    fanouts = plan.statistics.fanouts[origin] if plan.statistics.fanouts else None
     partials = float(plan.statistics.streams[origin].rows)
     joined = [origin]
     estimates = []
-    for target in plan.orders[origin]:
+    for number, target in enumerate(plan.orders[origin]):
         window = window_rows(plan, origin, target)
-        sigma = 1.0
-        for other in joined:
-            known = plan.statistics.selectivity[other][target]
-            sigma *= 1.0 if known is None else known
+        if fanouts is None:
+            sigma = 1.0
+            for other in joined:
+                known = plan.statistics.selectivity[other][target]
+                sigma *= 1.0 if known is None else known
+        else:
+            sigma = fanouts[number] / window if window else 0.0
         partials *= window * sigma
         estimates.append(HopEstimate(window, sigma, partials))
         joined.append(target)

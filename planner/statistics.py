@@ -56,13 +56,13 @@ class Statistics:
     """Statistics of all streams.
 
     `selectivity[i][l]` is σ_il: matches per comparison when rows of stream i meet rows of stream l
-    within their time bound; None where the pair has no predicate. `sampled` is the number of rows
-    of each stream that were looked at.
+    within their time bound; None where the pair has no predicate. `fanouts[i][j]` is how many partial
+    results hop j of direction i makes of one, where a sample told; it knows what pairs cannot tell.
     """
 
     streams: tuple[StreamStatistics, ...]
     selectivity: tuple[tuple[float | None, ...], ...]
-    sampled: tuple[int, ...] = ()
+    fanouts: tuple[tuple[float, ...] | None, ...] = ()
 
     @property
     def rows(self) -> int:

@@ -33,7 +33,9 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
-_BOOLEAN = (exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.NEQ, exp.NullSafeNEQ, *_COMPARE)
+_CONNECTIVES = (exp.And, exp.Or, exp.NEQ, exp.NullSafeNEQ)
+_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least)
+_BOOLEAN = (*_CONNECTIVES, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARE)
 
 
 class NotCompiledError(Exception):
@@ -59,10 +61,29 @@ def pieces(conjunct: Conjunct, node: exp.Expr) -> Iterator[exp.Expr]:
                 for part in parts:
                     yield from pieces(conjunct, part)
         return
-    if not isinstance(inner, (*_BOOLEAN, exp.If)):
+    if not isinstance(inner, _BOOLEAN):
         yield inner
-    for child in inner.iter_expressions():
-        yield from pieces(conjunct, child)
+    for operand in _operands(inner):
+        yield from pieces(conjunct, operand)
+
+
+def _operands(node: exp.Expr) -> list[exp.Expr]:
+    """What the compiler looks into; nothing for a node that it leaves to Spark."""
+    operands: list[exp.Expr | None] = []
+    if isinstance(node, (*_CONNECTIVES, *_COMPARE, *_ARITHMETIC)):
+        operands = [node.this, node.expression]
+    elif isinstance(node, (exp.Not, exp.Is, exp.Neg, exp.Abs)):
+        operands = [node.this]
+    elif isinstance(node, (exp.In, *_CHOICES)):
+        operands = [node.this, *node.expressions]
+    elif isinstance(node, exp.Between):
+        operands = [node.this, node.args["low"], node.args["high"]]
+    elif isinstance(node, exp.If):
+        operands = [node.this, node.args["true"], node.args.get("false")]
+    elif isinstance(node, exp.Case):
+        branches = [part for branch in node.args["ifs"] for part in (branch.this, branch.args["true"])]
+        operands = [node.this, *branches, node.args.get("default")]
+    return [operand for operand in operands if operand is not None]
 
 
 class Compiler:
@@ -141,7 +162,7 @@ class Compiler:
             return self._compare(_COMPARE[type(node)], node.this, node.expression, certain=certain)
         if isinstance(node, exp.NEQ):
             return Call("not", (self._compare("=", node.this, node.expression, certain=certain),), "boolean")
-        if isinstance(node, (exp.NullSafeNEQ,)):
+        if isinstance(node, exp.NullSafeNEQ):
             return Call("not", (self._compare("<=>", node.this, node.expression, certain=certain),), "boolean")
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             low = self._compare(">=", node.this, node.args["low"], certain=certain)
@@ -188,7 +209,7 @@ class Compiler:
         if isinstance(node, (exp.Neg, exp.Abs)) and is_numeric(type_):
             operand = self._value(node.this, certain=certain)
             return Call("neg" if isinstance(node, exp.Neg) else "abs", (operand,), type_)
-        if isinstance(node, (exp.Coalesce, exp.Greatest, exp.Least)):
+        if isinstance(node, _CHOICES):
             arguments = [node.this, *node.expressions]
             op = type(node).__name__.lower()
             return self._choice(op, arguments, type_, certain=certain)

@@ -112,9 +112,10 @@ class ShedSpark(Spark):
     """The dialect sparkshed reads."""
 
     class Tokenizer(Spark.Tokenizer):
-        """Reads EXPLAIN and the like token by token instead of swallowing what follows."""
+        """Reads EXPLAIN and the like token by token, and a hint as one wherever it stands."""
 
         COMMANDS: ClassVar[set[TokenType]] = set()
+        TOKENS_PRECEDING_HINT: ClassVar[set[TokenType]] = set(TokenType)
 
     Parser = ShedSparkParser
 

@@ -14,7 +14,7 @@ from sparkshed.engine.probing import Pairs, Prober
 from sparkshed.engine.statistics import DirectionCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
-from sparkshed.planner.physical import Direction, Hop, JoinSpec
+from sparkshed.planner.physical import Direction, JoinSpec
 
 #: A time range over more basic windows than this is probed in larger windows.
 _MOST_WINDOWS = 32
@@ -30,9 +30,16 @@ class HopExec:
     """One hop: probe the target's windows, check the candidates, pass on what is left."""
 
     def __init__(
-        self, spec: JoinSpec, origin: int, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters
+        self,
+        spec: JoinSpec,
+        direction: Direction,
+        number: int,
+        stores: Sequence[RowStore],
+        counters: DirectionCounters,
     ) -> None:
-        """Bind the hop's kernel to the row stores."""
+        """Bind the kernel of hop `number` to the row stores."""
+        origin, hop = direction.origin, direction.hops[number]
+        self._number = number
         self._bounds = spec.bounds
         self._limit = spec.chunk
         self._width = _width(spec, origin, hop.target)
@@ -80,6 +87,7 @@ class HopExec:
         for pairs in self._prober.pairs(windows.coarse(self._factor(windows)), needles, low, high):
             candidates = self._checked(self._in_time(partials, pairs, low, high))
             if candidates.size:
+                self._counters.partials[self._number] += candidates.size
                 yield candidates.joined()
 
     def _factor(self, windows: Windows) -> int:
@@ -154,7 +162,8 @@ class DirectionExec:
         """Bind every hop."""
         self._origin = direction.origin
         self._targets = [hop.target for hop in direction.hops]
-        self._hops = [HopExec(spec, direction.origin, hop, stores, counters) for hop in direction.hops]
+        counters.partials = [0] * len(direction.hops)
+        self._hops = [HopExec(spec, direction, j, stores, counters) for j in range(len(direction.hops))]
         self._stores = stores
         self._limit = spec.chunk
         self._counters = counters

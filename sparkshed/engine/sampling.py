@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -11,6 +12,9 @@ from sparkshed.planner.physical import Direction, Hop, JoinSpec, ScanKernel, Str
 from sparkshed.sql.predicate import Predicate, renumber
 
 _BASIC_WINDOWS = 64
+_SAMPLE_CHUNK = 1 << 14
+_FEWEST_PARTIALS = 20
+_MOST_RESULTS = 500_000
 
 
 def pair_selectivity(
@@ -46,3 +50,28 @@ def pair_selectivity(
             pass
     counters = operator.statistics.directions[0]
     return (counters.results or 0.5) / max(1, counters.comparisons)
+
+
+def hop_fanouts(
+    spec: JoinSpec, origin: int, sample: Sequence[pa.Table], shares: Sequence[float]
+) -> tuple[float, ...] | None:
+    """Rows that each hop of a direction makes of one, measured by joining the sample.
+
+    `shares[i]` is the share of stream i's rows that the sample holds, where it holds any. None when
+    a hop found too little to tell, or the sample's join is too large to be worth it.
+    """
+    operator = JoinOperator(replace(spec, output=(), chunk=_SAMPLE_CHUNK))
+    others = {number: table for number, table in enumerate(sample) if number != origin}
+    for _ in operator.process(others):
+        pass
+    counters = operator.statistics.directions[origin]
+    for _ in operator.process({origin: sample[origin]}):
+        if counters.results > _MOST_RESULTS:
+            return None
+    fanouts, before = [], sample[origin].num_rows
+    for hop, found in zip(spec.directions[origin].hops, counters.partials, strict=True):
+        if found < _FEWEST_PARTIALS:
+            return None
+        fanouts.append(found / before / shares[hop.target])
+        before = found
+    return tuple(fanouts)

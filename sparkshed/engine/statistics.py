@@ -16,10 +16,14 @@ class StreamCounters:
 
 @dataclass(slots=True)
 class DirectionCounters:
-    """Work of one direction: index entries touched or rows compared, and results produced."""
+    """Work of one direction: index entries touched or rows compared, and results produced.
+
+    `partials[j]` counts the partial results that left hop j.
+    """
 
     comparisons: int = 0
     results: int = 0
+    partials: list[int] = field(default_factory=list)
 
     @property
     def work(self) -> int:

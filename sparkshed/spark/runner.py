@@ -21,7 +21,7 @@ from sparkshed.planner.rules.close_bounds import closed_bounds
 from sparkshed.spark.batch import execute
 from sparkshed.spark.catalog import SparkCatalog
 from sparkshed.spark.inputs import read_inputs
-from sparkshed.spark.statistics import gather
+from sparkshed.spark.statistics import gather, refine
 from sparkshed.sql.analyse import analyse
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import ShedError, StatementError
@@ -129,9 +129,10 @@ class _Road:
         joined, scope = analyse(block, self.edit, self._catalog)
         bounds = closed_bounds(joined)
         inputs = read_inputs(joined, self._run_text)
-        statistics = gather(joined, bounds, inputs)
-        cores = self._session.sparkContext.defaultParallelism
-        planned = plan_join(joined, statistics, Resources(cores))
+        statistics, sample = gather(joined, bounds, inputs)
+        resources = Resources(self._session.sparkContext.defaultParallelism)
+        planned = plan_join(joined, statistics, resources)
+        planned = plan_join(joined, refine(planned, sample), resources)
         view = f"__shed_{uuid.uuid4().hex}"
         execute(planned.physical, inputs).createTempView(view)
         self._views.callback(self._session.catalog.dropTempView, view)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from sparkshed.engine.sampling import pair_selectivity
+from sparkshed.engine.sampling import hop_fanouts, pair_selectivity
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.planner import stream_execs
+from sparkshed.planner.planner import Planned, stream_execs
 from sparkshed.planner.rules.imply_equalities import imply_equalities
 from sparkshed.planner.statistics import Statistics, StreamStatistics
 from sparkshed.spark.catalog import physical_value
@@ -33,7 +33,15 @@ STRETCHES = 2
 QUANTILES = 32
 
 
-def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> Statistics:
+@dataclass(frozen=True)
+class Sample:
+    """Sampled rows of each stream, and the share of a stretch's rows that was kept."""
+
+    tables: tuple[pa.Table, ...]
+    shares: tuple[float, ...]
+
+
+def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> tuple[Statistics, Sample]:
     """Count the streams, sample them, and estimate the pairs' selectivities."""
     counted = _count(block, inputs)
     sample = _sample(block, bounds, inputs, counted)
@@ -44,10 +52,21 @@ def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> Statistics:
         for k in range(i + 1, count):
             predicates = [p for p in block.predicates if p.streams == {i, k}]
             if predicates:
-                sigma = pair_selectivity(streams, bounds.at, (i, k), predicates, sample, ansi=block.ansi)
+                sigma = pair_selectivity(
+                    streams, bounds.at, (i, k), predicates, sample.tables, ansi=block.ansi
+                )
                 selectivity[i][k] = selectivity[k][i] = sigma
-    plan = Statistics(tuple(counted), tuple(map(tuple, selectivity)), tuple(t.num_rows for t in sample))
-    return _with_top_shares(block, plan, sample)
+    statistics = Statistics(tuple(counted), tuple(map(tuple, selectivity)))
+    return _with_top_shares(block, statistics, sample), sample
+
+
+def refine(planned: Planned, sample: Sample) -> Statistics:
+    """The statistics with the fan-out of every hop of the chosen orders, measured on the sample."""
+    spec = planned.physical.spec
+    fanouts = tuple(
+        hop_fanouts(spec, origin, sample.tables, sample.shares) for origin in range(len(spec.streams))
+    )
+    return replace(planned.logical.statistics, fanouts=fanouts)
 
 
 def _count(block: JoinBlock, inputs: Inputs) -> list[StreamStatistics]:
@@ -92,9 +111,9 @@ def _stretches(counted: Sequence[StreamStatistics], bounds: BoundMatrix) -> list
 
 def _sample(
     block: JoinBlock, bounds: BoundMatrix, inputs: Inputs, counted: Sequence[StreamStatistics]
-) -> list[pa.Table]:
+) -> Sample:
     stretches = _stretches(counted, bounds)
-    frames = []
+    frames, shares = [], []
     for frame, stream, statistics in zip(inputs.frames, block.streams, counted, strict=True):
         assert stream.time is not None
         column, type_ = F.col(f"c{stream.time}"), stream.inputs[stream.time].type
@@ -106,17 +125,21 @@ def _sample(
         expected = sum(statistics.rows_between(start, end) for start, end in stretches)
         share = min(1.0, SAMPLE_ROWS / max(1.0, expected))
         frames.append(kept.where(F.rand(block.hint.seed) < share) if share < 1 else kept)
-    tables = split_streams(inputs.union(frames).toArrow(), inputs)
-    return [_thinned(table) for table in tables]
+        shares.append(share)
+    thinned = [_thinned(table) for table in _by_stream(inputs.union(frames).toArrow(), inputs)]
+    return Sample(
+        tuple(table for table, _ in thinned),
+        tuple(share / step for share, (_, step) in zip(shares, thinned, strict=True)),
+    )
 
 
-def _thinned(table: pa.Table) -> pa.Table:
-    """At most twice the rows asked for, evenly spread: a burst can bring more than expected."""
-    step = -(-table.num_rows // (2 * SAMPLE_ROWS))
-    return table.take(pa.array(range(0, table.num_rows, step))) if step > 1 else table
+def _thinned(table: pa.Table) -> tuple[pa.Table, int]:
+    """Every step-th row, and the step: a burst can bring more rows than expected."""
+    step = max(1, -(-table.num_rows // (2 * SAMPLE_ROWS)))
+    return (table.take(pa.array(range(0, table.num_rows, step))) if step > 1 else table), step
 
 
-def split_streams(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
+def _by_stream(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
     """The union's rows by stream, each with its own columns."""
     numbers = table.column(STREAM)
     tables = []
@@ -127,13 +150,13 @@ def split_streams(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
     return tables
 
 
-def _with_top_shares(block: JoinBlock, statistics: Statistics, sample: Sequence[pa.Table]) -> Statistics:
+def _with_top_shares(block: JoinBlock, statistics: Statistics, sample: Sample) -> Statistics:
     """How much of each stream its most frequent key makes up: hashing cannot split that."""
     keys = common_keys(imply_equalities(ShedJoin.of(block, statistics)))
     if keys is None:
         return statistics
     streams = []
-    for stream, table, key in zip(statistics.streams, sample, keys, strict=True):
+    for stream, table, key in zip(statistics.streams, sample.tables, keys, strict=True):
         counts = Counter(table.column(key).to_pylist()) if _hashable(table.column(key).type) else Counter()
         counts.pop(None, None)
         top = max(counts.values(), default=0) / max(1, sum(counts.values()))
