@@ -12,7 +12,7 @@ from sparkshed.sql.bounds import TimeBound
 from sparkshed.sql.catalog import Catalog
 from sparkshed.sql.compile import Compiler, NotCompiledError, pieces
 from sparkshed.sql.conjuncts import Conjunct
-from sparkshed.sql.expr import Call, Expr, Lit
+from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import is_compact, strip
 from sparkshed.sql.outline import Block
@@ -30,9 +30,11 @@ from sparkshed.sql.times import (
 )
 from sparkshed.sql.typing import Typer, is_evaluated
 
-#: Nested types whose values Arrow compares exactly as Spark does.
-_NESTED_KEY = re.compile(r"(struct|array|[\w:<>,()]|decimal)+")
+#: Parts of nested types whose values are equal to Spark when their bytes are not, or never equal.
 _NO_KEY = re.compile(r"float|double|map<|variant|collate|interval|void")
+
+#: Common functions that need no question to Spark.
+_DETERMINISTIC = (exp.And, exp.Or, exp.Abs, exp.Case, exp.Cast, exp.Coalesce, exp.Greatest, exp.If, exp.Least)
 
 
 def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scope]:
@@ -125,7 +127,7 @@ class _Analysis:
 
     def _is_deterministic(self, conjunct: Conjunct) -> bool:
         """Ask Spark about functions whose nature the tree does not tell."""
-        if not conjunct.node.find(exp.Anonymous, exp.Rand, exp.Randn, exp.Uuid):
+        if all(isinstance(function, _DETERMINISTIC) for function in conjunct.node.find_all(exp.Func)):
             return True
         query = f"{self._with}SELECT ({conjunct.text()}) AS c FROM {self._relations}"
         return self._catalog.deterministic(query)
@@ -215,7 +217,7 @@ class _Analysis:
                 low = -gap.high if low is None else max(low, -gap.high)
         return Band(left, right, low, high, exact=_all_exact(gaps.gaps))
 
-    def _gap_column(self, stream: int, text: str):  # type: ignore[no-untyped-def]
+    def _gap_column(self, stream: int, text: str) -> Col:
         return self.inputs.column(stream, text, self._typer.type_of(text))
 
 

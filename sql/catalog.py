@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
-_FIXED_ZONE = re.compile(r"(Z|UTC|GMT|UT|Etc/\w+([+-]\d+)?|(UTC|GMT|UT)?[+-]\d{1,2}(:?\d{2})?(:?\d{2})?)", re.I)
+_OFFSET = r"[+-]\d{1,2}(:?\d{2})?(:?\d{2})?"
+_FIXED_ZONE = re.compile(rf"Z|UTC|GMT|UT|Etc/\w+([+-]\d+)?|(UTC|GMT|UT)?{_OFFSET}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

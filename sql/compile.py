@@ -33,9 +33,9 @@ _ARITHMETIC: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
-_CONNECTIVES = (exp.And, exp.Or, exp.NEQ, exp.NullSafeNEQ)
-_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least)
-_BOOLEAN = (*_CONNECTIVES, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARE)
+_CONNECTIVES: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.NEQ, exp.NullSafeNEQ)
+_CHOICES: tuple[type[exp.Expr], ...] = (exp.Coalesce, exp.Greatest, exp.Least)
+_BOOLEAN: tuple[type[exp.Expr], ...] = (*_CONNECTIVES, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARE)
 
 
 class NotCompiledError(Exception):
@@ -157,13 +157,13 @@ class Compiler:
             left = self._boolean(node.this, certain=certain)
             return Call(op, (left, self._boolean(node.expression, certain=False)), "boolean")
         if isinstance(node, exp.Not):
-            return Call("not", (self._boolean(node.this, certain=certain),), "boolean")
+            return _negated(self._boolean(node.this, certain=certain))
         if type(node) in _COMPARE:
             return self._compare(_COMPARE[type(node)], node.this, node.expression, certain=certain)
         if isinstance(node, exp.NEQ):
-            return Call("not", (self._compare("=", node.this, node.expression, certain=certain),), "boolean")
+            return _negated(self._compare("=", node.this, node.expression, certain=certain))
         if isinstance(node, exp.NullSafeNEQ):
-            return Call("not", (self._compare("<=>", node.this, node.expression, certain=certain),), "boolean")
+            return _negated(self._compare("<=>", node.this, node.expression, certain=certain))
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             low = self._compare(">=", node.this, node.args["low"], certain=certain)
             return Call(
@@ -255,7 +255,7 @@ class Compiler:
         certain: bool,
     ) -> Expr:
         if not is_evaluated(type_):
-            raise NotCompiledError("case")
+            raise NotCompiledError(type_)
         args: list[Expr] = []
         for number, (condition, value) in enumerate(branches):
             first = certain and number == 0
@@ -280,3 +280,7 @@ class Compiler:
         if isinstance(value, Lit) and isinstance(value.value, int) and type_ in (*INTEGRAL, "double"):
             return Lit(float(value.value) if type_ == "double" else value.value, type_, value.text)
         return Call("cast", (value,), type_)
+
+
+def _negated(condition: Expr) -> Expr:
+    return Call("not", (condition,), "boolean")

@@ -65,7 +65,9 @@ class Conjunct:
         return " ".join(self.fragment.cut(self.node).split())
 
 
-def split(node: exp.Expr, fragment: Fragment, scope: Scope, visible: Collection[int], origin: str) -> Iterator[Conjunct]:
+def split(
+    node: exp.Expr, fragment: Fragment, scope: Scope, visible: Collection[int], origin: str
+) -> Iterator[Conjunct]:
     """Conjuncts of a condition; BETWEEN over several streams becomes two comparisons."""
     if isinstance(node, exp.Paren) and isinstance(node.this, (exp.And, exp.Paren, exp.Between)):
         yield from split(node.this, fragment, scope, visible, origin)

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sparkshed.sql.errors import StatementError
 
@@ -40,7 +40,9 @@ _SPANNED = (
 
 
 class StreamSparkParser(SparkParser):
-    """Spark's parser plus streaming relations."""
+    """Spark's parser plus streaming relations; a join without ON stays without."""
+
+    ADD_JOIN_ON_TRUE = False
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.text.upper() == "STREAM" and self._next:
@@ -49,7 +51,7 @@ class StreamSparkParser(SparkParser):
                 return self._streaming(super()._parse_table(*args, **kwargs))
             if self._next.token_type == TokenType.L_PAREN:
                 self._advance(2)
-                table = self._parse_table_parts()
+                table: Any = self._parse_table_parts()
                 self._match_r_paren()
                 alias = self._parse_table_alias()
                 if alias:
@@ -98,7 +100,7 @@ def _spanned(name: str) -> Callable[..., Any]:
     return parse
 
 
-ShedSparkParser = type(
+ShedSparkParser: type[SparkParser] = type(
     "ShedSparkParser",
     (StreamSparkParser,),
     {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import cast
 
 from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
 from sparkshed.sql.options import AVAILABLE_STRATEGIES, OPTIONS, STRATEGIES, Diffusion, bad_value
@@ -42,17 +43,17 @@ class ShedHint:
     @property
     def orders(self) -> tuple[tuple[str, tuple[str, ...]], ...] | None:
         """Fixed orders by stream name, or None when they are to be chosen."""
-        return self.options.get("order")  # type: ignore[return-value]
+        return cast("tuple[tuple[str, tuple[str, ...]], ...] | None", self.options.get("order"))
 
     @property
     def basic(self) -> int | None:
         """Basic window length in microseconds, if written."""
-        return self.options.get("basic")  # type: ignore[return-value]
+        return cast("int | None", self.options.get("basic"))
 
     @property
     def seed(self) -> int:
         """Seed of everything random."""
-        return self.options.get("seed", 0)  # type: ignore[return-value]
+        return cast("int", self.options.get("seed", 0))
 
 
 @dataclass(frozen=True, slots=True)

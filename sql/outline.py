@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import StatementError
@@ -32,6 +32,47 @@ _TAILS = (
     "DISTRIBUTE BY",
     "LIMIT",
     "OFFSET",
+)
+
+#: After these a name follows, never a clause.
+_BEFORE_OPERAND = frozenset(
+    {
+        TokenType.WHERE,
+        TokenType.ON,
+        TokenType.AND,
+        TokenType.OR,
+        TokenType.NOT,
+        TokenType.BETWEEN,
+        TokenType.LIKE,
+        TokenType.CASE,
+        TokenType.WHEN,
+        TokenType.THEN,
+        TokenType.ELSE,
+        TokenType.EQ,
+        TokenType.NEQ,
+        TokenType.NULLSAFE_EQ,
+        TokenType.LT,
+        TokenType.LTE,
+        TokenType.GT,
+        TokenType.GTE,
+        TokenType.PLUS,
+        TokenType.DASH,
+        TokenType.STAR,
+        TokenType.SLASH,
+        TokenType.MOD,
+        TokenType.DIV,
+        TokenType.DPIPE,
+        TokenType.COMMA,
+        TokenType.DOT,
+        TokenType.SELECT,
+        TokenType.GROUP_BY,
+        TokenType.ORDER_BY,
+        TokenType.SORT_BY,
+        TokenType.CLUSTER_BY,
+        TokenType.DISTRIBUTE_BY,
+        TokenType.PARTITION_BY,
+        TokenType.HAVING,
+    }
 )
 
 _MODIFIERS = ("OR", "REPLACE", "GLOBAL", "TEMP", "TEMPORARY")
@@ -201,6 +242,9 @@ def _clauses(tokens: list[Token], partners: dict[int, int], at: int) -> dict[str
             continue
         if token.token_type in _CLOSE or token.token_type == TokenType.SEMICOLON:
             break
+        if tokens[at - 1].token_type == TokenType.DOT:
+            at += 1
+            continue
         if _is_word(token, *_BLOCK_ENDS) and not _is_star_except(tokens, at):
             break
         if "from" not in marks:
@@ -208,7 +252,7 @@ def _clauses(tokens: list[Token], partners: dict[int, int], at: int) -> dict[str
                 marks["from"] = at
         elif "tail" not in marks:
             following = tokens[at + 1] if at + 1 < len(tokens) else None
-            if _is_word(token, *_TAILS):
+            if tail_word(tokens, at):
                 marks["tail"] = at
             elif "where" not in marks and _is_word(token, "WHERE"):
                 marks["where"] = at
@@ -218,6 +262,20 @@ def _clauses(tokens: list[Token], partners: dict[int, int], at: int) -> dict[str
         at += 1
     marks["end"] = at
     return marks
+
+
+def tail_word(tokens: list[Token], at: int) -> str:
+    """The clause after WHERE that starts at a token, such as `GROUP BY`; nothing when none does.
+
+    Some of the words are also fine names for columns: `WHERE offset > 3`.
+    """
+    if at and tokens[at - 1].token_type in _BEFORE_OPERAND:
+        return ""
+    if _is_word(tokens[at], *_TAILS):
+        return word(tokens[at])
+    # A comment between two words keeps them apart: GROUP /* … */ BY.
+    both = " ".join(word(token) for token in tokens[at : at + 2])
+    return both if both in _TAILS and tokens[at].token_type != TokenType.IDENTIFIER else ""
 
 
 def _is_star_except(tokens: list[Token], at: int) -> bool:
@@ -248,7 +306,10 @@ def _level_ctes(
         if _is_word(tokens[here], "WITH"):
             item = here + 1
             if _is_word(tokens[item], "RECURSIVE"):
-                msg = "a recursive WITH around a hinted SELECT is not supported. Put the recursive part in a temp view."
+                msg = (
+                    "a recursive WITH around a hinted SELECT is not supported. "
+                    "Put the recursive part in a temp view."
+                )
                 raise StatementError(msg)
             while item < last:
                 body = _cte_body(tokens, partners, item)
@@ -281,7 +342,9 @@ def _cte_body(tokens: list[Token], partners: dict[int, int], item: int) -> int |
     return at if at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN else None
 
 
-def _statement(text: str, tokens: list[Token], partners: dict[int, int], blocks: tuple[Block, ...]) -> Outline:
+def _statement(
+    text: str, tokens: list[Token], partners: dict[int, int], blocks: tuple[Block, ...]
+) -> Outline:
     at, explain = 0, None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens = tokens[:-1]
@@ -294,7 +357,10 @@ def _statement(text: str, tokens: list[Token], partners: dict[int, int], blocks:
             explain = word(tokens[at]).lower()
             at += 1
         if not _is_word(tokens[0], "EXPLAIN") or explain in ("codegen", "cost", "query"):
-            msg = f"{word(tokens[0])} {explain.upper()} does not know shed plans. Use EXPLAIN, EXPLAIN EXTENDED or EXPLAIN FORMATTED."
+            msg = (
+                f"{word(tokens[0])} {explain.upper()} does not know shed plans. "
+                f"Use EXPLAIN, EXPLAIN EXTENDED or EXPLAIN FORMATTED."
+            )
             raise StatementError(msg)
     kind, view, body_at = "query", None, at
     head = tokens[at]
@@ -318,9 +384,10 @@ def _definition(
     if what == "TABLE":
         return "command", None, at
     if what != "VIEW":
+        statement = word(tokens[at]) if what == word(tokens[at]) else f"{word(tokens[at])} {what}"
         msg = (
-            f"a SHED hint cannot be used in {word(tokens[at])} {'' if what == word(tokens[at]) else what + ' '}"
-            f"statements. Use a query, CREATE TEMP VIEW … AS, CREATE TABLE … AS or INSERT … SELECT."
+            f"a SHED hint cannot be used in {statement} statements. "
+            f"Use a query, CREATE TEMP VIEW … AS, CREATE TABLE … AS or INSERT … SELECT."
         )
         raise StatementError(msg)
     if not modifiers & {"TEMP", "TEMPORARY"}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -14,11 +13,17 @@ from sparkshed.sql.scope import Fragment, Relation, Scope
 
 
 @dataclass(frozen=True)
-class _Item:
-    """A relation of FROM and how it joins what stands before it."""
+class _Link:
+    """A join, and the numbers of the relations on its sides; its ON sees no others."""
 
-    node: exp.Expr
-    join: exp.Join | None
+    join: exp.Join
+    left: range
+    right: range
+
+    @property
+    def visible(self) -> range:
+        """All relations that ON can name."""
+        return range(self.left.start, self.right.stop)
 
 
 def read_from(
@@ -29,47 +34,52 @@ def read_from(
     fragment = Fragment(f"SELECT 1 FROM {from_text}{where}")
     tree = fragment.tree
     first = tree.args["from_"].this
-    items = list(_items(first, None, tree.args.get("joins") or [], fragment))
-    if len(items) < 2:
+    nodes: list[exp.Expr] = []
+    links: list[_Link] = []
+    _collect(first, tree.args.get("joins") or [], fragment, nodes, links)
+    if len(nodes) < 2:
         msg = (
             f"SHED hint on a SELECT without a join: FROM {' '.join(from_text.split())}. "
             f"Join two or more relations, or remove the hint."
         )
         raise StatementError(msg)
-    relations = [_relation(item.node, fragment, with_, catalog) for item in items]
+    relations = [_relation(node, fragment, with_, catalog) for node in nodes]
     scope = Scope(relations, case_sensitive=catalog.case_sensitive)
     conjuncts: list[Conjunct] = []
-    for number, item in enumerate(items):
-        if item.join is not None:
-            conjuncts += _join_conditions(item.join, number, fragment, scope)
+    for link in links:
+        conjuncts += _join_conditions(link, fragment, scope)
     if where_text:
         condition = tree.args["where"].this
-        conjuncts += split(condition, fragment, scope, range(len(items)), "WHERE")
+        conjuncts += split(condition, fragment, scope, range(len(nodes)), "WHERE")
     return scope, conjuncts
 
 
-def _items(
-    node: exp.Expr, join: exp.Join | None, joins: list[exp.Join], fragment: Fragment
-) -> Iterator[_Item]:
-    """Relations in the order they are written; brackets around inner joins make no difference."""
+def _collect(
+    node: exp.Expr, joins: list[exp.Join], fragment: Fragment, nodes: list[exp.Expr], links: list[_Link]
+) -> None:
+    """Gather relations and joins in the order they are written, also from inside brackets."""
+    start = len(nodes)
     inner = node
     while isinstance(inner, exp.Subquery) and isinstance(inner.this, (exp.Table, exp.Subquery)):
         if inner.alias:
             if inner.this.args.get("joins"):
-                msg = f"a bracketed join with an alias is not supported: {fragment.cut(inner)}. Remove the alias."
+                text = " ".join(fragment.cut(inner).split())
+                msg = f"a bracketed join with an alias is not supported: {text}. Remove the alias."
                 raise JoinError(msg)
             break
         if inner.args.get("joins"):
             break
         inner = inner.this
     nested = list(inner.args.get("joins") or [])
-    yield _Item(inner, join)
-    for each in [*nested, *joins]:
-        _check_join(each, fragment)
-        yield from _items(each.this, each, [], fragment)
+    nodes.append(inner)
+    for join in [*nested, *joins]:
+        _check_join(join)
+        right = len(nodes)
+        _collect(join.this, [], fragment, nodes, links)
+        links.append(_Link(join, range(start, right), range(right, len(nodes))))
 
 
-def _check_join(join: exp.Join, fragment: Fragment) -> None:
+def _check_join(join: exp.Join) -> None:
     side, kind = join.args.get("side") or "", join.args.get("kind") or ""
     method = join.args.get("method") or ""
     if side or kind not in ("", "INNER", "CROSS") or method not in ("", "NATURAL"):
@@ -89,11 +99,15 @@ def _name(node: exp.Expr) -> str:
 def _relation(node: exp.Expr, fragment: Fragment, with_: str, catalog: Catalog) -> Relation:
     text = fragment.cut(node)
     if isinstance(node, (exp.Lateral, exp.Unnest)) or node.args.get("pivots"):
-        msg = f"`{text}` depends on the relations before it. Put it in a sub-query, or around the hinted SELECT."
+        msg = (
+            f"`{' '.join(text.split())}` depends on the relations before it. "
+            f"Put it in a sub-query, or around the hinted SELECT."
+        )
         raise JoinError(msg)
     name = _name(node)
     if not name:
-        msg = f"the relation {' '.join(text.split())} has no name. Give it an alias: {' '.join(text.split())} AS a."
+        shown = " ".join(text.split())
+        msg = f"the relation {shown} has no name. Give it an alias: {shown} AS a."
         raise JoinError(msg)
     if isinstance(node, exp.Table) and not node.alias and isinstance(node.this, exp.Identifier):
         qualifier = tuple(part.name for part in node.parts)
@@ -102,21 +116,28 @@ def _relation(node: exp.Expr, fragment: Fragment, with_: str, catalog: Catalog) 
     return Relation(name, text, qualifier, catalog.schema(f"{with_}SELECT * FROM {text}"))
 
 
-def _join_conditions(join: exp.Join, number: int, fragment: Fragment, scope: Scope) -> list[Conjunct]:
-    visible = range(number + 1)
+def _join_conditions(link: _Link, fragment: Fragment, scope: Scope) -> list[Conjunct]:
+    join, number = link.join, link.right.start
     on = join.args.get("on")
     using = [column.name for column in join.args.get("using") or []]
-    if join.args.get("method") == "NATURAL":
-        using = scope.natural_columns(number)
+    if using or join.args.get("method") == "NATURAL":
+        if link.left.start or len(link.right) > 1:
+            msg = (
+                f"USING and NATURAL JOIN are not supported together with a bracketed join on the right, "
+                f"as before `{scope.relations[number].name}`. "
+                f"Remove the brackets, or write the condition with ON."
+            )
+            raise JoinError(msg)
+        using = using or scope.natural_columns(number)
     found: list[Conjunct] = []
     for left, right in scope.add_using(using, number):
         equal = Fragment(f"SELECT 1 WHERE {left} = {right}")
-        found += split(equal.tree.args["where"].this, equal, scope, visible, "USING")
+        found += split(equal.tree.args["where"].this, equal, scope, link.visible, "USING")
     if on is None:
         return found
-    found += split(on, fragment, scope, visible, "ON")
-    links = [streams is None or len(streams) > 1 for streams in (c.streams() for c in found)]
-    if not any(links):
+    found += split(on, fragment, scope, link.visible, "ON")
+    linking = [streams is None or len(streams) > 1 for streams in (c.streams() for c in found)]
+    if not any(linking):
         name = scope.relations[number].name
         msg = (
             f"the condition ON {' '.join(fragment.cut(on).split())} links `{name}` to nothing. Compare its "

@@ -9,17 +9,35 @@ lateral sub-queries into a plain projection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.catalog import Field
 from sparkshed.sql.conjuncts import Conjunct
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import StatementError
-from sparkshed.sql.outline import Block, Span
+from sparkshed.sql.outline import Block, Span, tail_word
 from sparkshed.sql.scope import Scope, column_parts, columns_in, quoted
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_OPERAND_ENDS = (
+    TokenType.IDENTIFIER,
+    TokenType.VAR,
+    TokenType.NUMBER,
+    TokenType.STRING,
+    TokenType.NULL,
+    TokenType.TRUE,
+    TokenType.FALSE,
+    TokenType.END,
+    *_CLOSING,
+)
+
+#: Clauses in which a name is a column of the join before it is one of the select list.
+_COLUMNS_FIRST = ("GROUP BY", "WINDOW", "QUALIFY")
 
 _STAR_BEFORE = (TokenType.SELECT, TokenType.HINT, TokenType.COMMA, TokenType.L_PAREN, TokenType.DISTINCT)
 
@@ -102,36 +120,30 @@ def _stars(tokens: list[Token]) -> list[tuple[int, str | None]]:
 def rewrite_block(block: Block, edit: Edit, joined: JoinBlock, scope: Scope, view: str) -> None:
     """Replace the join block in the statement by the view of the operator's output."""
     edit.replace(block.hint_span, block.other_hints)
-    edit.replace(block.select, _rewrite_names(edit.render(block.select), scope, ()))
+    select = edit.render(block.select)
+    shown = _output_names(select)
+    edit.replace(block.select, _rewrite_names(select, scope))
     edit.replace(block.from_, _from_clause(joined, view))
     condition = " AND ".join(f"({text})" for text in joined.residual)
+    after = block.from_.end
     if block.where_clause is not None:
+        views = Span(after, block.where_clause.start)
+        edit.replace(views, _rewrite_names(edit.render(views), scope))
         edit.replace(block.where_clause, f"WHERE {condition}" if condition else "")
         after = block.where_clause.end
-    else:
-        after = block.from_.end
-        if condition:
-            lateral = edit.render(Span(after, block.span.end))
-            cut = _tail_start(lateral)
-            edit.replace(
-                Span(after, block.span.end), f"{lateral[:cut]} WHERE {condition} {lateral[cut:]}"
-            )
-            return
-    if scope.using:
-        tail = Span(after, block.span.end)
-        aliases = _aliases(edit.text[block.select.start : block.select.end])
-        edit.replace(tail, _rewrite_names(edit.render(tail), scope, aliases))
+    rest = Span(after, block.span.end)
+    text = _rewrite_names(edit.render(rest), scope, shown)
+    if condition and block.where_clause is None:
+        cut = _tail_start(text)
+        text = f"{text[:cut]} WHERE {condition} {text[cut:]}"
+    edit.replace(rest, text)
 
 
 def _tail_start(text: str) -> int:
     """Where GROUP BY, ORDER BY and the like begin after lateral views."""
-    depth = 0
-    for token in tokenize(text):
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
-        starts = ("GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET")
-        if depth == 0 and token.text.upper().split()[0] in starts:
-            return int(token.start)
-    return len(text)
+    tokens = tokenize(text)
+    starts = [at for at, depth in enumerate(_depths(tokens)) if depth == 0 and tail_word(tokens, at)]
+    return int(tokens[starts[0]].start) if starts else len(text)
 
 
 def _from_clause(joined: JoinBlock, view: str) -> str:
@@ -151,30 +163,134 @@ def output_name(stream: int, column: int) -> str:
     return f"__shed_{stream}_{column}"
 
 
-def _aliases(select: str) -> tuple[str, ...]:
-    """Names given with AS in a select list."""
+# Names outside the join -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """A dotted name, tokens `first` to `last`; `*` may be its last part."""
+
+    first: int
+    last: int
+    parts: tuple[str, ...]
+
+
+def _output_names(select: str) -> frozenset[str]:
+    """Names that the select list gives to its columns, `*` among them."""
     tokens = tokenize(select)
-    return tuple(b.text.lower() for a, b in zip(tokens, tokens[1:], strict=False) if a.text.upper() == "AS")
+    names = set()
+    for at, depth in enumerate(_depths(tokens)):
+        ends = at + 1 == len(tokens) or tokens[at + 1].token_type == TokenType.COMMA
+        if ends and depth == 0:
+            names.add(tokens[at].text.lower())
+    return frozenset(names)
 
 
-def _rewrite_names(text: str, scope: Scope, shadowed: Sequence[str]) -> str:
-    """Spell out `*`, and give USING columns the relation they are taken from."""
+def _depths(tokens: list[Token]) -> list[int]:
+    """In how many brackets each token stands; a bracket itself stands outside."""
+    depths, depth = [], 0
+    for token in tokens:
+        depth -= token.token_type in _CLOSING
+        depths.append(depth)
+        depth += token.token_type in _OPENING
+    return depths
+
+
+def _rewrite_names(text: str, scope: Scope, shown: frozenset[str] = frozenset()) -> str:
+    """Spell out what means something else over the operator's output than it did over the join.
+
+    `*` would list the operator's columns, `t.*` forgets what USING does to the order of columns,
+    `database.t.x` has lost its database, and a USING column is no longer one column but one of each
+    relation. Names that the select list has `shown` stay as they are where these come first.
+    """
     tokens = tokenize(text)
     edit = Edit(text)
-    for at, owner in _stars(tokens):
-        if owner is None:
-            end, excluded = _excluded(tokens, at, text)
-            edit.replace(Span(tokens[at].start, end), _star_list(scope, excluded))
-    for at, token in enumerate(tokens):
-        name = token.text.lower()
-        relation = next((r for u, r in scope.using.items() if u.lower() == name), None)
-        if relation is None or token.token_type == TokenType.STRING or name in shadowed:
+    columns_first, depths = True, _depths(tokens)
+    for chain in _chains(tokens):
+        tail = tail_word(tokens, chain.first)
+        if tail and depths[chain.first] == 0:
+            columns_first = tail in _COLUMNS_FIRST
+        if tail or _in_subquery(tokens, chain.first):
             continue
-        before = tokens[at - 1].text.upper() if at else ""
-        after = tokens[at + 1].token_type if at + 1 < len(tokens) else None
-        if before not in (".", "AS") and after != TokenType.L_PAREN and not _in_subquery(tokens, at):
-            edit.replace(Span(token.start, token.end + 1), scope.qualified(relation, token.text))
+        start, end = tokens[chain.first].start, tokens[chain.last].end + 1
+        shadowed = not columns_first and bool(shown & {chain.parts[0].lower(), "*"})
+        if chain.parts[-1] == "*":
+            end, excluded = _excluded(tokens, chain.last, text)
+            columns = _starred(scope, chain.parts[:-1], excluded)
+            if columns is not None:
+                edit.replace(Span(start, end), ", ".join(columns))
+        elif (name := _new_name(scope, chain.parts, shadowed=shadowed)) is not None:
+            edit.replace(Span(start, end), name)
     return edit.render(Span(0, len(text)))
+
+
+def _chains(tokens: list[Token]) -> Iterator[_Chain]:
+    """Dotted names of a text, function names and aliases left out."""
+    stars = {at for at, _ in _stars(tokens)}
+    at = 0
+    while at < len(tokens):
+        if not (at in stars or _is_name(tokens[at])):
+            at += 1
+            continue
+        last = at
+        while last + 2 < len(tokens) and tokens[last + 1].token_type == TokenType.DOT:
+            last += 2
+        called = last + 1 < len(tokens) and tokens[last + 1].token_type == TokenType.L_PAREN
+        if tail_word(tokens, at) or not (called or _is_alias(tokens, at)):
+            yield _Chain(at, last, tuple(token.text for token in tokens[at : last + 1 : 2]))
+        at = last + 1
+
+
+def _is_name(token: Token) -> bool:
+    plain = token.token_type not in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NUMBER, TokenType.HINT)
+    return token.token_type == TokenType.IDENTIFIER or (plain and token.text.replace("_", "a")[:1].isalpha())
+
+
+def _is_alias(tokens: list[Token], at: int) -> bool:
+    """Whether the token names the expression before it, with or without AS."""
+    if not at:
+        return False
+    before = tokens[at - 1]
+    if before.token_type == TokenType.ALIAS:
+        return True
+    follows_dot = at >= 2 and tokens[at - 2].token_type == TokenType.DOT
+    return follows_dot or (before.token_type in _OPERAND_ENDS and before.text.upper() != "BY")
+
+
+def _new_name(scope: Scope, parts: Sequence[str], *, shadowed: bool) -> str | None:
+    """What to write instead of a dotted name, if it has to change."""
+    for number, relation in enumerate(scope.relations):
+        for length in range(min(len(relation.qualifier), len(parts) - 1), 1, -1):
+            if all(map(scope.same, relation.qualifier[-length:], parts)):
+                return ".".join([scope.qualified(number, parts[length]), *map(quoted, parts[length + 1 :])])
+    if len(parts) > 1 and any(scope.same(relation.name, parts[0]) for relation in scope.relations):
+        return None
+    owner = next((r for name, r in scope.using.items() if scope.same(name, parts[0])), None)
+    if owner is None or shadowed:
+        return None
+    return ".".join([scope.qualified(owner, parts[0]), *map(quoted, parts[1:])])
+
+
+def _starred(scope: Scope, qualifier: Sequence[str], excluded: Sequence[str]) -> list[str] | None:
+    """The columns of `*` or `relation.*` less those of EXCEPT; None when it can stay as it is."""
+    if not qualifier:
+        listed = scope.star()
+    else:
+        found = [
+            number
+            for number, relation in enumerate(scope.relations)
+            if len(qualifier) <= len(relation.qualifier)
+            and all(map(scope.same, relation.qualifier[-len(qualifier) :], qualifier))
+        ]
+        if len(found) != 1 or not (scope.using or len(qualifier) > 1):
+            return None
+        listed = [(found[0], field) for field in scope.relation_star(found[0])]
+    columns = []
+    for number, field in listed:
+        name = field.name.lower()
+        if name not in excluded and f"{scope.relations[number].name.lower()}.{name}" not in excluded:
+            columns.append(scope.qualified(number, field.name))
+    return columns
 
 
 def _in_subquery(tokens: list[Token], at: int) -> bool:
@@ -209,13 +325,3 @@ def _excluded(tokens: list[Token], at: int, text: str) -> tuple[int, tuple[str, 
             current += token.text.lower()
         here += 1
     return tokens[here].end + 1, (*names, current)
-
-
-def _star_list(scope: Scope, excluded: Sequence[str]) -> str:
-    """All columns as `*` lists them, less those of EXCEPT."""
-    columns = []
-    for number, field in scope.star():
-        name = field.name.lower()
-        if name not in excluded and f"{scope.relations[number].name.lower()}.{name}" not in excluded:
-            columns.append(scope.qualified(number, field.name))
-    return ", ".join(columns)

@@ -53,13 +53,19 @@ class Scope:
         for relation in self.relations:
             name = self._fold(relation.name)
             if name in seen:
-                msg = f"two relations are named `{relation.name}`. Give each its own alias: {relation.name} AS a."
+                msg = (
+                    f"two relations are named `{relation.name}`. "
+                    f"Give each its own alias: {relation.name} AS a."
+                )
                 raise JoinError(msg)
             seen.add(name)
             names = [self._fold(field.name) for field in relation.fields]
             twice = next((n for n in names if names.count(n) > 1), None)
             if twice is not None:
-                msg = f"relation `{relation.name}` has two columns named `{twice}`. Name them apart in a sub-query."
+                msg = (
+                    f"relation `{relation.name}` has two columns named `{twice}`. "
+                    f"Name them apart in a sub-query."
+                )
                 raise JoinError(msg)
 
     def same(self, left: str, right: str) -> bool:
@@ -86,34 +92,39 @@ class Scope:
         return pairs
 
     def natural_columns(self, right: int) -> list[str]:
-        """Columns that relation `right` shares with those before it."""
-        return [
-            field.name
-            for field in self.relations[right].fields
-            if any(self.field(left, field.name) for left in range(right))
-        ]
+        """Columns that relation `right` shares with those before it, in the order of these."""
+        return [field.name for _, field in self.star(right) if self.field(right, field.name)]
 
     def qualified(self, relation: int, name: str) -> str:
         """A column's name with its relation's, quoted."""
         field = self.field(relation, name)
         return f"{quoted(self.relations[relation].name)}.{quoted(field.name if field else name)}"
 
-    def star(self) -> list[tuple[int, Field]]:
-        """What `*` stands for: at every join its USING columns first, then the rest of both sides."""
+    def star(self, relations: int | None = None) -> list[tuple[int, Field]]:
+        """What `*` over the first relations, by default all, stands for.
+
+        At every join its USING columns come first, then the rest of both sides.
+        """
         columns = [(0, field) for field in self.relations[0].fields]
-        for number in range(1, len(self.relations)):
+        for number in range(1, len(self.relations) if relations is None else relations):
             using = self.using_of_join.get(number, ())
 
             def is_key(field: Field, using: tuple[str, ...] = using) -> bool:
                 return any(self.same(field.name, name) for name in using)
 
-            keys = [
-                next(c for c in columns if self.same(c[1].name, name) and c[0] == self.using[self._fold(name)])
-                for name in using
-            ]
+            keys = []
+            for name in using:
+                owner = self.using[self._fold(name)]
+                keys.append(next(c for c in columns if c[0] == owner and self.same(c[1].name, name)))
             right = [(number, field) for field in self.relations[number].fields if not is_key(field)]
             columns = keys + [c for c in columns if c not in keys] + right
         return columns
+
+    def relation_star(self, number: int) -> list[Field]:
+        """What `relation.*` stands for: the columns that USING hid first, then those that `*` shows."""
+        hidden = [self.field(number, name) for name in self.using_of_join.get(number, ())]
+        shown = [field for owner, field in self.star() if owner == number]
+        return [field for field in hidden if field is not None] + shown
 
     def resolve(self, parts: Sequence[str], visible: Collection[int]) -> Reference | None:
         """Whose column `parts` is among the visible relations; None when unknown or ambiguous."""

@@ -15,6 +15,8 @@ from sparkshed.sql.linear import Difference, differences, is_compact
 from sparkshed.sql.types import TIMES, is_day_time, is_integral, is_numeric
 from sparkshed.sql.typing import Typer
 
+Number = int | float | Decimal
+
 DAY = 86_400_000_000
 
 #: Local clocks can be up to this far from a constant offset between any two instants.
@@ -71,13 +73,15 @@ def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str) -> Gaps | None:
             shifts = False
         else:
             return None
-        values = [typer.value_of(text) for _, text in constant_texts]
-        if any(value is None for value in values):
-            return None
-        signs = [sign for sign, _ in constant_texts]
-        if shifts and (difference.subtracts or any(abs(v) >= DAY for v in values)):  # type: ignore[arg-type]
+        shift: list[Number] = []
+        for sign, text in constant_texts:
+            value = typer.value_of(text)
+            if not isinstance(value, (int, float, Decimal)):
+                return None
+            shift.append(sign * value)
+        if shifts and (difference.subtracts or any(not -DAY < value < DAY for value in shift)):
             widened = True
-        made = _gaps(conjunct, difference, types, signs, values)
+        made = _gaps(conjunct, difference, types, shift)
         if made is None:
             return None
         gaps += made
@@ -93,16 +97,13 @@ def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str) -> Gaps | None:
 
 
 def _gaps(
-    conjunct: Conjunct, difference: Difference, types: list[str], signs: list[int], values: list[object]
+    conjunct: Conjunct, difference: Difference, types: list[str], shift: list[Number]
 ) -> list[Gap] | None:
-    exact = all(t in TIMES or is_integral(t) for t in types) and all(isinstance(v, int) for v in values)
-    total: int | float
-    if exact:
-        total = -sum(sign * value for sign, value in zip(signs, values, strict=True))  # type: ignore[operator, misc]
-    else:
-        total = -math.fsum(sign * _float(value) for sign, value in zip(signs, values, strict=True))
-        if math.isnan(total):
-            return None
+    whole = [value for value in shift if isinstance(value, int)]
+    exact = all(t in TIMES or is_integral(t) for t in types) and len(whole) == len(shift)
+    total = -sum(whole) if exact else -math.fsum(map(float, shift))
+    if math.isnan(total):
+        return None
     strict = 1 if difference.strict and exact else 0
     if types[0] == "date":
         if total % DAY:
@@ -117,11 +118,6 @@ def _gaps(
     if difference.operator != "=":
         return [forward]
     return [forward, Gap(right_stream, right, left_stream, left, -total, types[0], exact)]
-
-
-def _float(value: object) -> float:
-    assert isinstance(value, (int, float, Decimal))
-    return float(value)
 
 
 def _widen(gap: Gap) -> Gap:

@@ -144,6 +144,16 @@ def test_payload_of_every_type_survives(spark):
     assert sum(found.values()) > 100
 
 
+def test_a_type_that_cannot_reach_the_workers_is_named(spark):
+    spark.range(5).selectExpr(
+        "id", "timestamp_seconds(id) AS ts", "make_ym_interval(1, CAST(id AS INT)) AS age"
+    ).createOrReplaceTempView("aged")
+    text = "SELECT /*+ SHED(exact) */ {} FROM aged l JOIN aged r ON l.id = r.id AND l.ts = r.ts"
+    with pytest.raises(sparkshed.PlanError, match="column l.age has the type interval year to month"):
+        sparkshed.query(spark, text.format("l.age"))
+    assert sparkshed.query(spark, text.format("l.id")).count() == 5
+
+
 def test_a_null_time_under_greatest_and_least_is_refused(spark, tmp_path: Path):
     """They would let such a row join without bound, so it may not be dropped in silence."""
     flag = tmp_path / "without-times"

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-import sparkshed
 from golden.records import Record, read, write
 from golden.views import make_views
+
+import sparkshed
 from sparkshed.sql.errors import ShedError
+from sparkshed.sql.outline import outline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,7 @@ def _settings(session: SparkSession, record: Record) -> Iterator[None]:
 
 
 def _equal(session: SparkSession, record: Record) -> str:
+    assert any(outline(text) is not None for text in record.statements), "no hint was found"
     # Spark ignores the hint, so the same text without sparkshed is the reference.
     expected = _collected(record, session.sql)
     actual = _collected(record, lambda text: sparkshed.query(session, text))
@@ -117,5 +119,5 @@ def _error(session: SparkSession, record: Record) -> str:
 
 
 def _plan(session: SparkSession, record: Record) -> str:
-    mode = record.action.split()[1]
-    return "\n".join(line.rstrip() for line in sparkshed.explain(session, record.sql, mode=mode).strip("\n").split("\n"))
+    text = sparkshed.explain(session, record.sql, mode=record.action.split()[1])
+    return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))

@@ -14,11 +14,18 @@ from dataclasses import dataclass
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    MapType,
+    StructType,
+    YearMonthIntervalType,
+)
 
 from sparkshed.spark.catalog import RunSql
-from sparkshed.sql.block import JoinBlock
-from sparkshed.sql.errors import UnavailableError
+from sparkshed.sql.block import JoinBlock, Stream
+from sparkshed.sql.errors import PlanError, UnavailableError
 
 STREAM = "__shed_stream"
 
@@ -84,7 +91,7 @@ class Inputs:
                 columns.append(F.lit(None).cast(self._slot_type(slot)).alias(f"s{slot}"))
         return columns
 
-    def _slot_type(self, slot: int):  # type: ignore[no-untyped-def]
+    def _slot_type(self, slot: int) -> DataType:
         for number, places in enumerate(self.slots.places):
             if slot in places:
                 return self.schema(number).fields[places.index(slot)].dataType
@@ -105,8 +112,33 @@ def read_inputs(block: JoinBlock, run: RunSql) -> Inputs:
                 f"version yet. Read it as a batch (spark.read instead of spark.readStream)."
             )
             raise UnavailableError(msg)
+        _check_types(stream, frame)
         if stream.time is not None and not stream.strict_time:
             frame = frame.where(F.col(f"c{stream.time}").isNotNull())
         frames.append(frame)
     slots = Slots.of([[column.type for column in stream.inputs] for stream in block.streams])
     return Inputs(tuple(frames), slots)
+
+
+def _check_types(stream: Stream, frame: DataFrame) -> None:
+    """Refuse columns that cannot cross to Python workers, naming them."""
+    for column, field in zip(stream.inputs, frame.schema.fields, strict=True):
+        if not _crosses(field.dataType):
+            name = column.sql.replace("`", "")
+            msg = (
+                f"column {name} has the type {column.type}, which Spark cannot send to Python workers. "
+                f"Cast it in a sub-query, for example (SELECT *, CAST({name.split('.')[-1]} AS STRING) AS "
+                f"text FROM …) {stream.name}, and use that."
+            )
+            raise PlanError(msg)
+
+
+def _crosses(type_: DataType) -> bool:
+    """Whether Arrow has the type; only intervals of months have none."""
+    if isinstance(type_, StructType):
+        return all(_crosses(field.dataType) for field in type_.fields)
+    if isinstance(type_, ArrayType):
+        return _crosses(type_.elementType)
+    if isinstance(type_, MapType):
+        return _crosses(type_.keyType) and _crosses(type_.valueType)
+    return not isinstance(type_, (YearMonthIntervalType, CalendarIntervalType))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Columns of `a`, `b`, `c`, `d` and `e`; `{n}` makes them differ. NULL, NaN, -0.0 and infinities occur,
 #: times repeat, and most columns have few distinct values so that rows meet.
@@ -29,36 +29,44 @@ _COLUMNS = (
     "if(id % 15 = 9, NULL, unhex(substring('00ff7f80', 1 + 2 * pmod(hash(id, {n}, 12), 4), 2))) AS y",
     "if(id % 21 = 4, NULL, named_struct('u', if(id % 5 = 0, NULL, pmod(hash(id, {n}, 13), 4)),"
     " 'v', substring('xyz', 1 + pmod(hash(id, {n}, 14), 3), 1))) AS r",
-    "if(id % 18 = 2, NULL, array(pmod(hash(id, {n}, 15), 3), if(id % 4 = 1, NULL, pmod(hash(id, {n}, 16), 2)))) AS l",
+    "if(id % 18 = 2, NULL,"
+    " array(pmod(hash(id, {n}, 15), 3), if(id % 4 = 1, NULL, pmod(hash(id, {n}, 16), 2)))) AS l",
     "CAST(pmod(hash(id, {n}, 17), 100) AS SMALLINT) AS w",
 )
 
 _STREAMS = {"a": 120, "b": 110, "c": 100, "d": 60, "e": 60}
 
 #: Half-hourly times around both changes of the clock in Paris: `2024-03-31` and `2024-10-27`.
-_CHANGES = "timestamp_seconds(if(id % 2 = 0, 1711755000, 1729899000) + pmod(hash(id, {n}), 192) * 1800 + {n}) AS ts"
+_CHANGES = (
+    "timestamp_seconds(if(id % 2 = 0, 1711755000, 1729899000) + pmod(hash(id, {n}), 192) * 1800 + {n}) AS ts"
+)
+
+
+def _materialised(frame: DataFrame) -> DataFrame:
+    """The same rows without the work of making them: hundreds of queries read them."""
+    return frame.localCheckpoint()
 
 
 def make_views(spark: SparkSession) -> None:
     """Create the temp views and tables that all golden files share."""
     for number, (name, rows) in enumerate(_STREAMS.items(), 1):
         columns = [column.format(n=number) for column in _COLUMNS]
-        spark.range(0, rows, 1, 1).selectExpr(*columns).createOrReplaceTempView(name)
+        _materialised(spark.range(0, rows, 1, 1).selectExpr(*columns)).createOrReplaceTempView(name)
     for number, name in enumerate(("paris1", "paris2", "paris3")):
         frame = spark.range(0, 90, 1, 1).selectExpr(
             "id", _CHANGES.format(n=number), f"pmod(hash(id, {number}, 1), 4) AS k"
         )
         frame = frame.selectExpr("*", "CAST(ts AS DATE) AS dt", "CAST(ts AS TIMESTAMP_NTZ) AS nt")
-        frame.createOrReplaceTempView(name)
-    spark.table("a").selectExpr("id AS `row id`", "ts AS `at time`", "x AS `a``b`", "k AS `group`").createOrReplaceTempView(
-        "`odd names`"
-    )
+        _materialised(frame).createOrReplaceTempView(name)
+    odd = spark.table("a").selectExpr("id AS `row id`", "ts AS `at time`", "x AS `a``b`", "k AS `group`")
+    odd.createOrReplaceTempView("`odd names`")
     spark.range(0, 80, 1, 1).selectExpr(
         "id AS offset",
         "timestamp_seconds(1700000000 + id) AS ts",
         "id % 5 AS limit",
         "named_struct('k', id % 3, 'ts', timestamp_seconds(1700000000 + id)) AS value",
     ).createOrReplaceTempView("kafka")
+    spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
     spark.sql("CREATE DATABASE IF NOT EXISTS plant")
     for name, source in (("left_readings", "d"), ("right_readings", "e")):
         spark.sql(f"DROP TABLE IF EXISTS plant.{name}")
