@@ -8,6 +8,8 @@ import venv
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 if sys.version_info >= (3, 11):
@@ -130,3 +132,16 @@ def test_wheel_works_in_a_new_environment(wheel, tmp_path):
     imported = run(python, "-c", code, cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
     assert all(path.startswith(str(folder)) for path in imported.stdout.split()), imported.stdout
+
+    pq.write_table(pa.table({"k": [1, 2, 2], "t": [0, 1, 5]}), tmp_path / "rows.parquet")
+    query = (
+        "SELECT /*+ SHED(exact) */ l.k AS k, count(*) AS pairs FROM "
+        "(SELECT k, timestamp_seconds(t) AS ts FROM rows) l JOIN "
+        "(SELECT k, timestamp_seconds(t) AS ts FROM rows) r ON l.k = r.k "
+        "AND l.ts BETWEEN r.ts - INTERVAL 2 SECONDS AND r.ts GROUP BY l.k ORDER BY k"
+    )
+    table = f"rows={tmp_path / 'rows.parquet'}"
+    answer = run(folder / "bin" / "sparkshed", "sql", "-e", query, "--table", table, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    rows = [line.split("|")[1:3] for line in answer.stdout.splitlines() if line.startswith(("|1", "|2"))]
+    assert [[cell.strip() for cell in row] for row in rows] == [["1", "1"], ["2", "2"]]
