@@ -12,6 +12,7 @@ from sparkshed.sql.bounds import TimeBound
 from sparkshed.sql.catalog import Catalog
 from sparkshed.sql.compile import Compiler, NotCompiledError, pieces
 from sparkshed.sql.conjuncts import Conjunct
+from sparkshed.sql.errors import StatementError
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import is_compact, strip
@@ -42,8 +43,14 @@ def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scop
     ctes = ", ".join(edit.render(span) for span in block.ctes)
     with_ = f"WITH {ctes} " if ctes else ""
     where = edit.render(block.where) if block.where else None
-    scope, conjuncts = read_from(edit.render(block.from_), where, with_, catalog)
-    catalog.schema(with_ + edit.render_without(block.span, block.hint_span))
+    plain = with_ + edit.render_without(block.span, block.hint_span)
+    try:
+        scope, conjuncts = read_from(edit.render(block.from_), where, with_, catalog)
+    except StatementError:
+        # Spark may refuse the block too, and knows better why.
+        catalog.schema(plain)
+        raise
+    catalog.schema(plain)
     analysis = _Analysis(scope, conjuncts, with_, catalog)
     analysis.run()
     residual = tuple(conjunct.text() for conjunct in analysis.residual)

@@ -61,7 +61,8 @@ class BoundMatrix:
                     msg = (
                         f"no time bound links `{names[k]}` and `{names[i]}`. Add one, for example "
                         f"{left} BETWEEN {right} - INTERVAL 20 SECONDS AND {right} + INTERVAL 20 SECONDS "
-                        f"(any <=, <, >=, > between TIMESTAMP or DATE columns, with a constant interval)."
+                        f"(any <=, <, >=, > between TIMESTAMP or DATE columns, "
+                        f"with a constant interval of days or less)."
                     )
                     raise BoundError(msg)
 

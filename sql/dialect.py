@@ -127,7 +127,7 @@ def tokenize(text: str) -> list[Token]:
     try:
         return ShedSpark().tokenize(text)
     except TokenError as error:
-        msg = f"the statement cannot be read: {error}"
+        msg = f"the statement cannot be read: {error}. A string, a quoted name or a comment may be left open."
         raise StatementError(msg) from error
 
 

@@ -80,10 +80,25 @@ def parse_hint(comment: str) -> tuple[ShedHint | None, str]:
     if not sheds:
         return None, comment
     if len(sheds) > 1:
-        msg = "a SELECT takes one SHED hint, but two were found. Keep one of them."
+        raise two_hints()
+    if not _is_readable(body, calls):
+        msg = f"the hint /*+{body}*/ cannot be read. {_EXAMPLE}"
         raise HintError(msg)
     rest = [body[call.start : call.end].strip() for call in calls if call is not sheds[0]]
     return _checked(sheds[0]), f"/*+ {', '.join(rest)} */" if rest else ""
+
+
+def two_hints() -> HintError:
+    """The error for a SELECT with more than one SHED hint."""
+    return HintError("a SELECT takes one SHED hint, but two were found. Keep one of them.")
+
+
+def _is_readable(body: str, calls: list[_HintCall]) -> bool:
+    """Whether there is nothing but calls with closed brackets, with or without commas between them."""
+    closed = all(call.arguments is None or body[call.start : call.end].endswith(")") for call in calls)
+    edges = [0, *(edge for call in calls for edge in (call.start, call.end)), len(body)]
+    between = [body[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    return closed and all(not gap.strip(", \t\r\n") for gap in between)
 
 
 def _hint_calls(body: str) -> list[_HintCall]:

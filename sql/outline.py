@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import StatementError
-from sparkshed.sql.hint import ShedHint, parse_hint
+from sparkshed.sql.hint import ShedHint, parse_hint, two_hints
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
@@ -160,6 +160,8 @@ def outline(text: str) -> Outline | None:
         return None
     partners = _partners(tokens)
     blocks = [_block(text, tokens, partners, at, hint, rest) for at, hint, rest in hints]
+    if len({block.span for block in blocks}) < len(blocks):
+        raise two_hints()
     blocks.sort(key=lambda block: block.span.end)
     return _statement(text, tokens, partners, tuple(blocks))
 
@@ -406,6 +408,9 @@ def _view_head(
         msg = "CREATE TEMP VIEW IF NOT EXISTS is not allowed by Spark. Use CREATE OR REPLACE TEMP VIEW."
         raise StatementError(msg)
     name = tokens[at].text
+    if tokens[at + 1].token_type == TokenType.DOT:
+        msg = f"a temp view belongs to no database, but `{name}.` was found before its name. Leave it out."
+        raise StatementError(msg)
     columns: list[tuple[str, str | None]] = []
     at += 1
     while at < len(tokens) and not _is_word(tokens[at], "AS"):

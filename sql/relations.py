@@ -98,7 +98,10 @@ def _name(node: exp.Expr) -> str:
 
 def _relation(node: exp.Expr, fragment: Fragment, with_: str, catalog: Catalog) -> Relation:
     text = fragment.cut(node)
-    if isinstance(node, (exp.Lateral, exp.Unnest)) or node.args.get("pivots"):
+    if node.args.get("pivots"):
+        msg = f"PIVOT inside a join is not supported: {' '.join(text.split())}. Put it in a sub-query."
+        raise JoinError(msg)
+    if isinstance(node, (exp.Lateral, exp.Unnest)):
         msg = (
             f"`{' '.join(text.split())}` depends on the relations before it. "
             f"Put it in a sub-query, or around the hinted SELECT."
@@ -107,7 +110,7 @@ def _relation(node: exp.Expr, fragment: Fragment, with_: str, catalog: Catalog) 
     name = _name(node)
     if not name:
         shown = " ".join(text.split())
-        msg = f"the relation {shown} has no name. Give it an alias: {shown} AS a."
+        msg = f"the relation {shown} has no name. Give it an alias: {shown} AS t."
         raise JoinError(msg)
     if isinstance(node, exp.Table) and not node.alias and isinstance(node.this, exp.Identifier):
         qualifier = tuple(part.name for part in node.parts)

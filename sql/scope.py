@@ -55,7 +55,7 @@ class Scope:
             if name in seen:
                 msg = (
                     f"two relations are named `{relation.name}`. "
-                    f"Give each its own alias: {relation.name} AS a."
+                    f"Give each its own alias: {relation.name} AS {relation.name}_2."
                 )
                 raise JoinError(msg)
             seen.add(name)

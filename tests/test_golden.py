@@ -14,6 +14,7 @@ from golden.records import Record, read, write
 from golden.views import make_views
 
 import sparkshed
+from sparkshed.engine.errors import EvaluationError
 from sparkshed.sql.errors import ShedError
 from sparkshed.sql.outline import outline
 
@@ -109,7 +110,7 @@ def _plain(value: Any) -> object:
 def _error(session: SparkSession, record: Record) -> str:
     from pyspark.errors import PySparkException
 
-    with pytest.raises((ShedError, PySparkException)) as caught:
+    with pytest.raises((ShedError, EvaluationError, PySparkException)) as caught:
         for text in record.statements:
             sparkshed.query(session, text).collect()
     error = caught.value
