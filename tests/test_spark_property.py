@@ -56,7 +56,8 @@ def bound(draw, left: str, right: str) -> str:
         f"{left}.ts >= {right}.ts",
         f"abs({left}.ts - {right}.ts) < INTERVAL {low + 1} SECONDS",
         f"{left}.ts = {right}.ts",
-        f"{left}.ts + INTERVAL 1 MICROSECOND > {right}.ts AND {left}.ts <= {right}.ts + INTERVAL 2 MICROSECONDS",
+        f"{left}.ts + INTERVAL 1 MICROSECOND > {right}.ts "
+        f"AND {left}.ts <= {right}.ts + INTERVAL 2 MICROSECONDS",
     )
     return draw(st.sampled_from(shapes))
 
@@ -102,7 +103,9 @@ def joins(draw) -> tuple[list[list[tuple]], str]:
     """Rows of two to five streams, and the FROM clause that joins them."""
     count = draw(st.sampled_from([2, 2, 3, 3, 4, 5]))
     most = {2: 30, 3: 15, 4: 8, 5: 5}[count]
-    rows = [draw(st.lists(ROW, min_size=draw(st.sampled_from([0, 1, most])), max_size=most)) for _ in range(count)]
+    rows = [
+        draw(st.lists(ROW, min_size=draw(st.sampled_from([0, 1, most])), max_size=most)) for _ in range(count)
+    ]
     clause = "t0"
     for number in range(1, count):
         partner = f"t{draw(st.integers(0, number - 1))}"
@@ -113,20 +116,30 @@ def joins(draw) -> tuple[list[list[tuple]], str]:
         conditions.append(draw(predicate(here, partner)))
         clause += f" JOIN {here} ON " + " AND ".join(conditions)
     if draw(st.booleans()):
-        clause += f" WHERE {draw(st.sampled_from(['t0.n > -2', 't1.s IS NOT NULL', 't0.d < t1.d OR t1.n > 0']))}"
+        clause += (
+            f" WHERE {draw(st.sampled_from(['t0.n > -2', 't1.s IS NOT NULL', 't0.d < t1.d OR t1.n > 0']))}"
+        )
     return rows, clause
 
 
 def table(rows: list[tuple]) -> pa.Table:
-    columns = list(zip(*((number, *row) for number, row in enumerate(rows)), strict=True)) or [()] * len(SCHEMA)
-    return pa.table([pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
+    columns = list(zip(*((number, *row) for number, row in enumerate(rows)), strict=True)) or [()] * len(
+        SCHEMA
+    )
+    return pa.table(
+        [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], SCHEMA
+    )
 
 
 @settings(
     max_examples=40,
     deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ],
 )
 @given(joins())
 def test_random_joins_have_sparks_answer(spark, join):
