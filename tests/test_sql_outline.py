@@ -66,7 +66,7 @@ def test_clauses() -> None:
         (f"SELECT {H} a.from FROM a, b WHERE a.limit > 1", "a, b", "a.limit > 1"),
         (f"SELECT {H} 1 FROM a, b WHERE offset > 1 OR limit = 2 LIMIT 3", "a, b", "offset > 1 OR limit = 2"),
         (f"SELECT {H} 1 FROM a, b WHERE x = 1 WINDOW w AS (PARTITION BY x)", "a, b", "x = 1"),
-        (f"SELECT {H} 1 FROM (SELECT y WHERE z MINUS SELECT) WHERE x", "(SELECT y WHERE z MINUS SELECT)", "x"),
+        (f"SELECT {H} 1 FROM (SELECT y WHERE z UNION p) WHERE x", "(SELECT y WHERE z UNION p)", "x"),
         (f"SELECT {H} 1 FROM a, b WHERE x IN (SELECT 1 LIMIT 1)", "a, b", "x IN (SELECT 1 LIMIT 1)"),
         (f"SELECT {H} 1 FROM a, b |> WHERE x", "a, b", None),
     ],
