@@ -49,7 +49,7 @@ def _formatted(planned: Planned) -> str:
         planned.physical.spec.directions, planned.physical.estimates, strict=True
     ):
         origin = planned.logical.names[direction.origin]
-        used = "" if direction.origin == planned.physical.layout.master else " (batch: not used, no master)"
+        used = "" if direction.origin == planned.physical.layout.master else " (not used in batch)"
         lines += ["", f"== Direction {origin}{used} =="]
         rows = [_DIRECTION_HEAD]
         for number, (hop, estimate) in enumerate(zip(direction.hops, estimates, strict=True), 1):
@@ -80,12 +80,12 @@ def _block_lines(plan: ShedJoin) -> list[str]:
     for stream in block.streams:
         relation = " ".join(stream.relation.split())
         lines.append(f"  Relation: {stream.name}, from={relation}, time={stream.time_text or '-'}")
-        lines += [f"    Filter: {text}" for text in stream.filters]
+        lines += [f"    Filter: {_plain(text)}" for text in stream.filters]
     lines += [f"  TimeBound: {text}" for text in _unique(bound.text for bound in block.bounds)]
     lines += [
         f"  Predicate: {predicate.text}, form={_form(predicate.form)}" for predicate in block.predicates
     ]
-    lines += [f"  Residual: {text}" for text in block.residual]
+    lines += [f"  Residual: {_plain(text)}" for text in block.residual]
     return lines
 
 
@@ -130,9 +130,9 @@ def _physical_lines(planned: Planned) -> list[str]:
         lines.append(
             f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, rows={rows}"
         )
-        lines += [f"    Filter: {text.replace('`', '')} (Spark, below the join)" for text in stream.filters]
+        lines += [f"    Filter: {_plain(text)} (Spark, below the join)" for text in stream.filters]
     lines += [
-        f"  Residual: {text.replace('`', '')} (Spark, on the operator's output)"
+        f"  Residual: {_plain(text)} (Spark, on the operator's output)"
         for text in logical.block.residual
     ]
     if logical.closed.empty:
@@ -149,7 +149,7 @@ def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
     ]
     if layout.keys is not None:
         column = logical.block.streams[layout.master].inputs[layout.keys[layout.master]]
-        parts.append(f"key={column.sql.replace('`', '')}, buckets={layout.buckets}")
+        parts.append(f"key={_plain(column.sql)}, buckets={layout.buckets}")
     if layout.segments > 1:
         parts.append(f"segments={layout.segments}")
     parts.append(f"rows sent={physical.replication:.2f}x")
@@ -157,6 +157,10 @@ def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
 
 
 # Words ----------------------------------------------------------------------------------------
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")
 
 
 def _options(plan: ShedJoin) -> str:

@@ -193,21 +193,24 @@ class _Analysis:
         common = self._typer.common_type(*(conjunct.text(side) for side in sides))
         if common is None or not _is_key_type(common):
             return None
-        compiler = Compiler(conjunct, self._typer, self.inputs)
+        compiler = self._compiler(conjunct)
         left, right = (compiler.leaf(side, cast=common) for side in sides)
         null_safe = isinstance(node, exp.NullSafeEQ)
         expr = Call("<=>" if null_safe else "=", (left, right), "boolean")
         return Predicate(conjunct.plain_text(), expr, Equality(left, right, null_safe))
 
+    def _compiler(self, conjunct: Conjunct, *, split_sums: bool = False) -> Compiler:
+        return Compiler(conjunct, self._typer, self.inputs, ansi=self._catalog.ansi, split_sums=split_sums)
+
     def _predicate(self, conjunct: Conjunct, gaps: Gaps | None) -> Predicate:
         usable = gaps is not None and not is_compact(conjunct)
         if gaps is None or not usable:
-            expr = Compiler(conjunct, self._typer, self.inputs).compile()
+            expr = self._compiler(conjunct).compile()
             return Predicate(conjunct.plain_text(), expr)
         band = self._band(gaps)
         if gaps.is_time:
             return Predicate(conjunct.plain_text(), _time_expr(band), band)
-        expr = Compiler(conjunct, self._typer, self.inputs, split_sums=True).compile()
+        expr = self._compiler(conjunct, split_sums=True).compile()
         return Predicate(conjunct.plain_text(), expr, band)
 
     def _band(self, gaps: Gaps) -> Band:

@@ -15,7 +15,7 @@ from sparkshed.sql.conjuncts import Conjunct
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import strip
-from sparkshed.sql.types import INTEGRAL, decimal_of, is_integral, is_numeric
+from sparkshed.sql.types import FRACTIONAL, INTEGRAL, decimal_of, is_integral, is_numeric
 from sparkshed.sql.typing import Typer, is_evaluated
 
 _COMPARE: dict[type[exp.Expr], str] = {
@@ -89,8 +89,11 @@ def _operands(node: exp.Expr) -> list[exp.Expr]:
 class Compiler:
     """Compiles one conjunct; leaves are registered as inputs of their streams."""
 
-    def __init__(self, conjunct: Conjunct, typer: Typer, inputs: Inputs, *, split_sums: bool = False) -> None:
+    def __init__(
+        self, conjunct: Conjunct, typer: Typer, inputs: Inputs, *, ansi: bool, split_sums: bool = False
+    ) -> None:
         """With `split_sums`, `b.x + 1` stays a sum over the plain column instead of one input."""
+        self._ansi = ansi
         self._conjunct = conjunct
         self._typer = typer
         self._inputs = inputs
@@ -135,6 +138,9 @@ class Compiler:
             parts = (inner.this, inner.expression)
             if not all(self._conjunct.streams(part) for part in parts):
                 return None
+        if self._may_fail(inner):
+            # Spark meets it only on rows that pass the other conditions; below the join it meets all.
+            raise NotCompiledError(self._conjunct.text(inner))
         if not certain and not isinstance(inner, (exp.Column, exp.Dot)):
             # Spark might never reach this piece; computed below the join it could fail for nothing.
             raise NotCompiledError(self._conjunct.text(inner))
@@ -142,6 +148,21 @@ class Compiler:
         if not is_evaluated(column.type):
             raise NotCompiledError(column.text)
         return column
+
+    def _may_fail(self, node: exp.Expr) -> bool:
+        """Whether computing the node can raise an error in ANSI mode, for some row."""
+        if not self._ansi:
+            return False
+        return any(self._raises(part) for part in node.walk() if self._conjunct.streams(part))
+
+    def _raises(self, node: exp.Expr) -> bool:
+        if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
+            return bool(self._conjunct.streams(node.expression))
+        if isinstance(node, exp.Cast):
+            source, target = self._type(node.this), self._type(node)
+            widens = is_integral(source) and target == "bigint"
+            return not (target == "string" or (is_numeric(source) and target in FRACTIONAL) or widens)
+        return isinstance(node, exp.Bracket)
 
     # Booleans ----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.planner.physical import Direction, Hop, JoinSpec, ScanKernel, StreamExec
 from sparkshed.sql.predicate import Predicate, renumber
@@ -28,7 +29,8 @@ def pair_selectivity(
 ) -> float:
     """σ of two streams: matches per pair of sampled rows within the time bound.
 
-    With no match seen, half a match is assumed, so that a plan never takes a stream for empty.
+    With no match seen, half a match is assumed, so that a plan never takes a stream for empty. A
+    condition that fails on the sample counts as true: the error belongs to the run, not to planning.
     """
     i, k = pair
     checks = tuple(renumber(predicate, {i: 0, k: 1}) for predicate in predicates)
@@ -45,9 +47,12 @@ def pair_selectivity(
         ansi=ansi,
     )
     operator = JoinOperator(spec)
-    for batch in ({1: sample[k]}, {0: sample[i]}):
-        for _ in operator.process(batch):
-            pass
+    try:
+        for batch in ({1: sample[k]}, {0: sample[i]}):
+            for _ in operator.process(batch):
+                pass
+    except EvaluationError:
+        return 1.0
     counters = operator.statistics.directions[0]
     return (counters.results or 0.5) / max(1, counters.comparisons)
 
@@ -58,16 +63,19 @@ def hop_fanouts(
     """Rows that each hop of a direction makes of one, measured by joining the sample.
 
     `shares[i]` is the share of stream i's rows that the sample holds, where it holds any. None when
-    a hop found too little to tell, or the sample's join is too large to be worth it.
+    a hop found too little to tell, a condition fails, or the sample's join is too large to be worth it.
     """
     operator = JoinOperator(replace(spec, output=(), chunk=_SAMPLE_CHUNK))
     others = {number: table for number, table in enumerate(sample) if number != origin}
     for _ in operator.process(others):
         pass
     counters = operator.statistics.directions[origin]
-    for _ in operator.process({origin: sample[origin]}):
-        if counters.results > _MOST_RESULTS:
-            return None
+    try:
+        for _ in operator.process({origin: sample[origin]}):
+            if counters.results > _MOST_RESULTS:
+                return None
+    except EvaluationError:
+        return None
     fanouts, before = [], sample[origin].num_rows
     for hop, found in zip(spec.directions[origin].hops, counters.partials, strict=True):
         if found < _FEWEST_PARTIALS:

@@ -57,8 +57,7 @@ def _output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
         return StructType([StructField("__row", ByteType())])
     fields = []
     for column in spec.output:
-        type_ = inputs.schema(column.stream).fields[column.column].dataType
-        fields.append(StructField(column.name, type_))
+        fields.append(StructField(column.name, inputs.type_of(column.stream, column.column)))
     return StructType(fields)
 
 
@@ -72,7 +71,7 @@ def group_join(
     """
 
     def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = pa.Table.from_batches(batches)
+        table = in_utc(pa.Table.from_batches(batches))
         numbers = table.column(STREAM)
         streams = {}
         for stream, columns in enumerate(places):
@@ -85,3 +84,22 @@ def group_join(
             yield from operator.process(batch)
 
     return join
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """The table with its instants in UTC: Spark sends the session's zone, and takes only UTC back."""
+    schema = pa.schema([field.with_type(_utc_type(field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _utc_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp(type_.unit, "UTC")
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_utc_type(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_utc_type(type_.value_type)))
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(key.with_type(_utc_type(key.type)), item.with_type(_utc_type(item.type)))
+    return type_

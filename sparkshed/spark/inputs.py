@@ -19,6 +19,7 @@ from pyspark.sql.types import (
     CalendarIntervalType,
     DataType,
     MapType,
+    StructField,
     StructType,
     YearMonthIntervalType,
 )
@@ -28,6 +29,8 @@ from sparkshed.sql.block import JoinBlock, Stream
 from sparkshed.sql.errors import PlanError, UnavailableError
 
 STREAM = "__shed_stream"
+
+_NESTED = (StructType, ArrayType, MapType)
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,9 @@ class Inputs:
     frames: tuple[DataFrame, ...]
     slots: Slots
 
-    def schema(self, stream: int) -> StructType:
-        """Spark's types of a stream's inputs."""
-        return self.frames[stream].schema
+    def type_of(self, stream: int, column: int) -> DataType:
+        """Spark's type of an input, with NULL allowed everywhere: other streams have NULL in its slot."""
+        return _nullable(self.frames[stream].schema.fields[column].dataType)
 
     def union(self, frames: Sequence[DataFrame], extra: Sequence[str] = ()) -> DataFrame:
         """All streams in one DataFrame: the stream's number, extra columns, the slots."""
@@ -86,7 +89,9 @@ class Inputs:
         columns = []
         for slot in range(len(self.slots.types)):
             if slot in places:
-                columns.append(F.col(f"c{places.index(slot)}").alias(f"s{slot}"))
+                column = F.col(f"c{places.index(slot)}")
+                nested = isinstance(self._slot_type(slot), _NESTED)
+                columns.append((column.cast(self._slot_type(slot)) if nested else column).alias(f"s{slot}"))
             else:
                 columns.append(F.lit(None).cast(self._slot_type(slot)).alias(f"s{slot}"))
         return columns
@@ -94,7 +99,7 @@ class Inputs:
     def _slot_type(self, slot: int) -> DataType:
         for number, places in enumerate(self.slots.places):
             if slot in places:
-                return self.schema(number).fields[places.index(slot)].dataType
+                return self.type_of(number, places.index(slot))
         raise AssertionError(slot)
 
 
@@ -142,3 +147,14 @@ def _crosses(type_: DataType) -> bool:
     if isinstance(type_, MapType):
         return _crosses(type_.keyType) and _crosses(type_.valueType)
     return not isinstance(type_, (YearMonthIntervalType, CalendarIntervalType))
+
+
+def _nullable(type_: DataType) -> DataType:
+    """The type with NULL allowed on every level, except in keys of maps."""
+    if isinstance(type_, StructType):
+        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in type_.fields])
+    if isinstance(type_, ArrayType):
+        return ArrayType(_nullable(type_.elementType), True)
+    if isinstance(type_, MapType):
+        return MapType(_nullable(type_.keyType), _nullable(type_.valueType), True)
+    return type_
