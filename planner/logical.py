@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparkshed.planner.statistics import Statistics
 from sparkshed.sql.block import JoinBlock
-from sparkshed.sql.bounds import BoundMatrix, TimeBound
+from sparkshed.sql.bounds import BoundMatrix
 from sparkshed.sql.hint import ShedHint
 from sparkshed.sql.predicate import Predicate
 
@@ -53,11 +53,6 @@ class ShedJoin:
     def names(self) -> tuple[str, ...]:
         """Names of the streams."""
         return self.block.names
-
-    @property
-    def time_bounds(self) -> tuple[TimeBound, ...]:
-        """Time bounds as written."""
-        return self.block.bounds
 
     @property
     def closed(self) -> BoundMatrix:

@@ -11,7 +11,7 @@ from sparkshed.sql.block import JoinBlock, Payload, Stream
 from sparkshed.sql.bounds import TimeBound
 from sparkshed.sql.catalog import Catalog
 from sparkshed.sql.compile import Compiler, NotCompiledError, pieces
-from sparkshed.sql.conjuncts import Conjunct
+from sparkshed.sql.conjuncts import Conjunct, chains_comparisons
 from sparkshed.sql.errors import StatementError
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.inputs import Inputs
@@ -116,21 +116,33 @@ class _Analysis:
 
     def run(self) -> None:
         """Classify every conjunct."""
+        self._refuse_changing_ctes()
         joining = []
         for conjunct in self._conjuncts:
             streams = conjunct.streams()
-            if not streams or not self._is_deterministic(conjunct):
+            if not streams or chains_comparisons(conjunct.node) or not self._is_deterministic(conjunct):
                 self.residual.append(conjunct)
             elif len(streams) == 1:
                 self.filters[min(streams)].append(conjunct.text())
             else:
                 joining.append(conjunct)
         self._load_types(joining)
-        gaps = {id(c): read_gaps(c, self._typer, self._catalog.time_zone) for c in joining}
+        zone, ansi = self._catalog.time_zone, self._catalog.ansi
+        gaps = {id(c): read_gaps(c, self._typer, zone, ansi=ansi) for c in joining}
         timed = [found for c in joining if (found := gaps[id(c)]) is not None and found.is_time]
         self._choose_times(timed)
         for conjunct in joining:
             self._classify(conjunct, gaps[id(conjunct)])
+
+    def _refuse_changing_ctes(self) -> None:
+        """A WITH query that changes from run to run would give each stream other rows."""
+        for relation in self._scope.relations if self._with else ():
+            if not self._catalog.deterministic(f"{self._with}SELECT * FROM {relation.text}"):
+                msg = (
+                    f"relation `{relation.name}` reads from a WITH clause and is not deterministic, so it "
+                    f"could differ between the parts of the statement. Write it to a table first."
+                )
+                raise StatementError(msg)
 
     def _is_deterministic(self, conjunct: Conjunct) -> bool:
         """Ask Spark about functions whose nature the tree does not tell."""

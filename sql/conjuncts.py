@@ -12,6 +12,8 @@ from sparkshed.sql.scope import Fragment, Scope, column_parts, columns_in, quote
 
 _OPAQUE = (exp.Select, exp.SetOperation, exp.AggFunc, exp.Window, exp.Explode)
 
+_COMPARING = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
 
 @dataclass(frozen=True)
 class Conjunct:
@@ -63,6 +65,18 @@ class Conjunct:
             operator = self.node.meta["made"]
             return f"{self.fragment.cut(self.node.this)} {operator} {self.fragment.cut(self.node.expression)}"
         return " ".join(self.fragment.cut(self.node).split())
+
+
+def chains_comparisons(node: exp.Expr) -> bool:
+    """Whether a comparison is an operand of another without brackets, as in `a = b < c`.
+
+    Spark reads such chains from left to right; the tree here may have them the other way round.
+    """
+    return any(
+        isinstance(operand, _COMPARING)
+        for comparing in node.find_all(*_COMPARING)
+        for operand in (comparing.this, comparing.args.get("expression"))
+    )
 
 
 def split(

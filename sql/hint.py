@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass, field
 from typing import cast
@@ -119,6 +120,9 @@ def _hint_calls(body: str) -> list[_HintCall]:
                 inner = pieces[at]
                 depth += {"(": 1, ")": -1}.get(inner["mark"] or "", 0)
                 if inner["mark"] is None and inner.lastgroup is not None:
+                    if name.lower() == "shed" and arguments and pieces[at - 1]["mark"] != ",":
+                        msg = f"a comma is missing before {inner[inner.lastgroup]} in SHED. {_EXAMPLE}"
+                        raise HintError(msg)
                     arguments.append((inner.lastgroup, inner[inner.lastgroup]))
                 end = inner.end()
                 at += 1
@@ -130,11 +134,13 @@ def _hint_calls(body: str) -> list[_HintCall]:
 
 def _refuse_misspelt_name(call: _HintCall) -> None:
     """A hint of another name is left alone, unless it is plainly meant to be SHED."""
-    if call.name.lower() in SPARK_HINTS or call.name.lower() == "shed" or not call.arguments:
+    name = call.name.lower()
+    if name in SPARK_HINTS or name == "shed":
         return
-    kind, first = call.arguments[0]
-    if kind == "word" and first.lower() in STRATEGIES and suggest(call.name, ["shed"]):
-        msg = f"unknown hint `{call.name}` with the strategy `{first}`. Did you mean SHED({first})?"
+    first = call.arguments[0][1] if call.arguments else ""
+    close = suggest(name, ["shed"]) and first.lower() in STRATEGIES
+    if close or difflib.SequenceMatcher(None, name, "shed").ratio() > 0.85:
+        msg = f"unknown hint `{call.name}`. Did you mean SHED({first or 'exact'})?"
         raise HintError(msg)
 
 

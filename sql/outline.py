@@ -286,13 +286,16 @@ def _is_star_except(tokens: list[Token], at: int) -> bool:
 
 
 def _visible_ctes(tokens: list[Token], partners: dict[int, int], at: int) -> tuple[Span, ...]:
-    """Common table expressions in scope at token `at`, outermost first."""
+    """Common table expressions in scope at token `at`, outermost first; an inner name hides an outer one."""
     enclosing = [-1, *sorted(o for o, c in partners.items() if o < at < c)]
-    spans: list[Span] = []
+    names = {token.start: token.text.lower() for token in tokens}
+    visible: dict[str, Span] = {}
     for opening in enclosing:
         closing = partners.get(opening, len(tokens))
-        spans.extend(_level_ctes(tokens, partners, opening + 1, closing, at))
-    return tuple(spans)
+        for span in _level_ctes(tokens, partners, opening + 1, closing, at):
+            visible.pop(names[span.start], None)
+            visible[names[span.start]] = span
+    return tuple(visible.values())
 
 
 def _level_ctes(

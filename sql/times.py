@@ -58,17 +58,23 @@ class Gaps:
         return self.kind == "time"
 
 
-def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str) -> Gaps | None:
+def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str, *, ansi: bool) -> Gaps | None:
     """The gaps a conjunct stands for, or None when it is no difference of two streams."""
     gaps, kinds, widened = [], set(), False
     for difference in differences(conjunct):
         types = [typer.type_of(conjunct.text(n)) for n in (difference.positive, difference.negative)]
         constant_texts = [(sign, conjunct.text(node)) for sign, node in difference.constants]
         constant_types = [typer.type_of(text) for _, text in constant_texts]
+        if types[0] == "date" and any(constant != "interval day" for constant in constant_types):
+            # Spark adds hours to a date on the clock of the session's zone.
+            return None
         if types[0] in TIMES and types[0] == types[1] and all(map(is_day_time, constant_types)):
             kinds.add("time")
             shifts = types[0] == "timestamp" and not is_fixed_zone(time_zone)
         elif all(map(is_numeric, types)) and all(map(is_numeric, constant_types)):
+            if not ansi and all(map(is_integral, types)) and (difference.subtracts or constant_types):
+                # Whole numbers wrap around without ANSI mode, so the values are in no range.
+                return None
             kinds.add("number")
             shifts = False
         else:

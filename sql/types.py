@@ -7,7 +7,6 @@ import re
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 FRACTIONAL = ("float", "double")
 TIMES = ("timestamp", "timestamp_ntz", "date")
-DAY_TIME = "interval day to second"
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 

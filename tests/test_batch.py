@@ -207,3 +207,88 @@ def test_forty_million_results_in_bounded_memory(spark):
     peaks = worker_peaks()
     assert peaks
     assert max(peaks.values()) < 2 << 30
+
+
+@pytest.mark.parametrize("start", ["9999-12-30 20:00:00", "0001-01-01 02:00:00"])
+@pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMP_NTZ", "DATE"])
+def test_times_at_the_ends_of_the_calendar(spark, type_, start):
+    step = "INTERVAL 10 MINUTES" if type_ != "DATE" else "INTERVAL 6 HOURS"
+    spark.sql(
+        f"SELECT id, CAST(TIMESTAMP_NTZ '{start}' + CAST(id AS INT) * {step} AS {type_}) AS ts "
+        "FROM range(150)"
+    ).createOrReplaceTempView("edge")
+    window = "INTERVAL 3 DAYS" if type_ == "DATE" else "INTERVAL 5 HOURS"
+    text = (
+        "SELECT {hint} l.id, r.id FROM edge l JOIN edge r ON l.id % 5 = r.id % 5 "
+        f"AND l.ts BETWEEN r.ts - {window} AND r.ts + {window}"
+    )
+    expected = rows(spark.sql(text.format(hint="")))
+    assert sum(expected.values()) > 150
+    hinted = text.format(hint="/*+ SHED(exact, 'diffuse=atr:4') */")
+    assert rows(sparkshed.query(spark, hinted)) == expected
+
+
+@pytest.mark.parametrize("ansi", ["TRUE", "false"])
+@pytest.mark.parametrize(
+    "condition", ["l.i - r.i <= 1", "l.i <= r.i + 1", "abs(l.i - r.i) <= 1", "l.i - r.i < 1.5"]
+)
+def test_whole_numbers_wrap_only_without_ansi(spark, condition, ansi):
+    values = (
+        "(-2147483648), (-2147483647), (-1), (0), (1), (2147483647)" if ansi == "false" else "(-9), (0), (1)"
+    )
+    spark.sql(f"SELECT i, timestamp_seconds(0) AS ts FROM VALUES {values} AS v(i)").createOrReplaceTempView(
+        "ends"
+    )
+    text = f"SELECT {{hint}} l.i, r.i FROM ends l JOIN ends r ON l.ts = r.ts AND {condition}"
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        expected = rows(spark.sql(text.format(hint="")))
+        assert sum(expected.values()) >= 3
+        assert rows(sparkshed.query(spark, text.format(hint="/*+ SHED(exact) */"))) == expected
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "+02:00"])
+def test_payload_in_other_zones(spark, zone):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        spark.range(200).selectExpr(
+            "id",
+            "timestamp_seconds(1729990000 + id * 60) AS ts",
+            "array(timestamp_seconds(1729990000 + id * 60)) AS list",
+            "named_struct('at', timestamp_seconds(id), 'n', map('k', timestamp_seconds(id))) AS nested",
+        ).createOrReplaceTempView("zoned")
+        text = (
+            "SELECT {hint} l.ts, l.list, r.nested FROM zoned l JOIN zoned r ON l.list = r.list "
+            "AND l.ts - r.ts <= INTERVAL 20 MINUTES AND r.ts <= l.ts"
+        )
+        expected = Counter(map(str, spark.sql(text.format(hint="")).collect()))
+        assert sum(expected.values()) >= 200
+        found = sparkshed.query(spark, text.format(hint="/*+ SHED(exact) */"))
+        assert Counter(map(str, found.collect())) == expected
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_a_tiny_basic_window_still_ends(spark):
+    make_pair(spark, "id % 4", count=60, spread=600)
+    text = JOIN.format(hint="/*+ SHED(exact, 'basic=1 us') */").replace("4 SECONDS", "10 MINUTES")
+    plain = JOIN.format(hint="").replace("4 SECONDS", "10 MINUTES")
+    assert rows(sparkshed.query(spark, text)) == rows(spark.sql(plain))
+
+
+def test_strings_that_are_not_utf8(spark):
+    spark.sql(
+        "SELECT id, timestamp_seconds(id) AS ts, "
+        "CAST(unhex(IF(id % 2 = 0, 'FFFE', '61')) AS STRING) AS s FROM range(20)"
+    ).createOrReplaceTempView("raw")
+    text = (
+        "SELECT {hint} l.id, r.id FROM raw l JOIN raw r ON l.s = r.s "
+        "AND (l.s < 'b' OR l.s > r.s OR l.id < 10) AND abs(l.ts - r.ts) <= INTERVAL 3 SECONDS"
+    )
+    expected = rows(spark.sql(text.format(hint="")))
+    assert sum(expected.values()) > 40
+    assert rows(sparkshed.query(spark, text.format(hint="/*+ SHED(exact) */"))) == expected

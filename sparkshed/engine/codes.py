@@ -49,6 +49,8 @@ class Codebook:
         if pa.types.is_nested(array.type):
             frozen = map(freeze, array.to_pylist())
             return np.fromiter((codes.setdefault(v, len(codes)) for v in frozen), np.int64, len(array))
+        if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+            array = array.cast(pa.large_binary())  # Spark's strings need not be valid UTF-8
         encoded = array.dictionary_encode()
         words = encoded.dictionary.to_pylist()
         table = np.fromiter((codes.setdefault(v, len(codes)) for v in words), np.int64, len(words))

@@ -8,7 +8,7 @@ date                      days, int32
 timestamps, intervals     microseconds, int64
 decimal(p,s), p <= 18     unscaled value, int64
 wider decimal             unscaled value, Python int in an object array
-string, binary            str, bytes: both order as Spark orders them
+string, binary            bytes, which order as Spark orders them
 arrays, structs           nested tuples that order and hash as values
 ========================  ===========================================
 """
@@ -115,7 +115,7 @@ def unscale(value: Decimal, scale: int) -> int:
 def _object_values(array: pa.Array) -> AnyArray:
     kinds = pa.types
     if kinds.is_string(array.type) or kinds.is_large_string(array.type):
-        return objects(["" if v is None else v for v in array.to_pylist()])
+        array = array.cast(pa.large_binary())  # Spark's strings need not be valid UTF-8
     if kinds.is_binary(array.type) or kinds.is_large_binary(array.type):
         return objects([b"" if v is None else v for v in array.to_pylist()])
     return objects([freeze(v) for v in array.to_pylist()])

@@ -179,7 +179,7 @@ def zero_of(type_: str) -> Any:
     """What stands at NULLs in an object column, comparable with real values."""
     if decimal_of(type_) is not None:
         return 0
-    return {"string": "", "binary": b""}.get(type_, (0,))
+    return b"" if type_ in ("string", "binary") else (0,)
 
 
 def literal(lit: Lit) -> Vector:
@@ -192,6 +192,8 @@ def literal(lit: Lit) -> Vector:
     value: Any = lit.value
     if decimal is not None:
         value = unscale(value if isinstance(value, Decimal) else Decimal(str(value)), decimal[1])
-    elif dtype.hasobject and lit.type not in ("string", "binary"):
+    elif isinstance(value, str):
+        value = value.encode()
+    elif dtype.hasobject and lit.type != "binary":
         value = freeze(value)
     return Vector(objects([value]) if dtype.hasobject else np.array([value], dtype), None)

@@ -110,9 +110,12 @@ class Windows:
             self._coarse[factor] = Windows(self._basic * factor)
             self._stale[factor] = {number // factor for number in self._windows}
         coarse, stale = self._coarse[factor], self._stale[factor]
-        for number in stale:
-            first = number * factor
-            members = [w for n in range(first, first + factor) if (w := self._windows.get(n)) is not None]
+        grouped: dict[int, list[BasicWindow]] = {number: [] for number in stale}
+        if stale:
+            for number in sorted(self._windows):
+                if number // factor in grouped:
+                    grouped[number // factor].append(self._windows[number])
+        for number, members in grouped.items():
             coarse._windows.pop(number, None)
             if members:
                 rows = np.concatenate([member.rows for member in members])

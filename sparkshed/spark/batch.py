@@ -55,9 +55,7 @@ def _bucket(layout: Layout, stream: int) -> Column:
 def _output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
     if not spec.output:
         return StructType([StructField("__row", ByteType())])
-    fields = []
-    for column in spec.output:
-        fields.append(StructField(column.name, inputs.type_of(column.stream, column.column)))
+    fields = [StructField(c.name, inputs.type_of(c.stream, c.column)) for c in spec.output]
     return StructType(fields)
 
 

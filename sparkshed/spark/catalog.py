@@ -25,8 +25,8 @@ class SparkCatalog:
         """Take the session and the way to run plain SQL in it."""
         self._run = run
         self._schemas: dict[str, tuple[Field, ...]] = {}
-        self.case_sensitive = session.conf.get("spark.sql.caseSensitive") == "true"
-        self.ansi = session.conf.get("spark.sql.ansi.enabled") == "true"
+        self.case_sensitive = _is_true(session, "spark.sql.caseSensitive")
+        self.ansi = _is_true(session, "spark.sql.ansi.enabled")
         self.time_zone = str(session.conf.get("spark.sql.session.timeZone"))
 
     def schema(self, query: str) -> tuple[Field, ...]:
@@ -51,6 +51,10 @@ class SparkCatalog:
         ]
         (row,) = frame.selectExpr(*items).collect()
         return tuple(physical_value(value) for value in row)
+
+
+def _is_true(session: SparkSession, setting: str) -> bool:
+    return str(session.conf.get(setting)).strip().lower() == "true"
 
 
 def physical_value(value: Any) -> object:

@@ -152,7 +152,7 @@ def _crosses(type_: DataType) -> bool:
 def _nullable(type_: DataType) -> DataType:
     """The type with NULL allowed on every level, except in keys of maps."""
     if isinstance(type_, StructType):
-        return StructType([StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in type_.fields])
+        return StructType([StructField(f.name, _nullable(f.dataType)) for f in type_.fields])
     if isinstance(type_, ArrayType):
         return ArrayType(_nullable(type_.elementType), True)
     if isinstance(type_, MapType):

@@ -6,12 +6,12 @@ stretches of time, thinned evenly, so that rows which could meet are also sample
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
@@ -31,6 +31,13 @@ from sparkshed.sql.bounds import BoundMatrix
 SAMPLE_ROWS = 1_000
 STRETCHES = 2
 QUANTILES = 32
+
+#: Times as what Python can hold whatever the year: microseconds, days, or a length of time.
+_NUMBERS = {
+    "timestamp": F.unix_micros,
+    "date": F.unix_date,
+    "timestamp_ntz": lambda time: time - F.expr("TIMESTAMP_NTZ '1970-01-01 00:00:00'"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,7 @@ def _count(block: JoinBlock, inputs: Inputs) -> list[StreamStatistics]:
     ]
     type_ = block.streams[0].inputs[block.streams[0].time or 0].type
     quantiles: Column = F.percentile_approx("t", [step / QUANTILES for step in range(QUANTILES + 1)], 1000)
-    if type_ == "timestamp":
-        quantiles = F.transform(quantiles, F.unix_micros)
+    quantiles = F.transform(quantiles, _NUMBERS[type_])
     rows = (
         reduce(DataFrame.unionAll, parts)
         .groupBy("n")
@@ -144,7 +150,7 @@ def _by_stream(table: pa.Table, inputs: Inputs) -> list[pa.Table]:
     numbers = table.column(STREAM)
     tables = []
     for stream, places in enumerate(inputs.slots.places):
-        rows = table.filter(pa.compute.equal(numbers, stream))
+        rows = table.filter(pc.equal(numbers, stream))
         columns = [rows.column(f"s{place}").combine_chunks() for place in places]
         tables.append(pa.table(columns, names=[f"c{c}" for c in range(len(places))]))
     return tables
@@ -157,12 +163,10 @@ def _with_top_shares(block: JoinBlock, statistics: Statistics, sample: Sample) -
         return statistics
     streams = []
     for stream, table, key in zip(statistics.streams, sample.tables, keys, strict=True):
-        counts = Counter(table.column(key).to_pylist()) if _hashable(table.column(key).type) else Counter()
-        counts.pop(None, None)
-        top = max(counts.values(), default=0) / max(1, sum(counts.values()))
+        values = table.column(key).drop_null()
+        top = 0.0
+        if len(values) and not pa.types.is_nested(values.type):
+            counts = pc.value_counts(values).field("counts")
+            top = pc.max(counts).as_py() / len(values)
         streams.append(replace(stream, top_share=top))
     return replace(statistics, streams=tuple(streams))
-
-
-def _hashable(type_: pa.DataType) -> bool:
-    return not pa.types.is_nested(type_)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column
 
 _DAY = 86_400_000_000
-_EPOCH = datetime.datetime(1970, 1, 1)
-_FIRST = (datetime.datetime(1, 1, 1) - _EPOCH) // datetime.timedelta(microseconds=1)
-_LAST = (datetime.datetime(9999, 12, 31) - _EPOCH) // datetime.timedelta(microseconds=1)
+_LARGEST = 2**63 - 1
 
 
 def at_or_after(column: Column, micros: int, type_: str) -> Column:
-    """Whether a time column is at or after an instant; instants beyond all dates are clipped."""
-    micros = min(max(micros, _FIRST), _LAST)
+    """Whether a time column is at or after an instant, whatever the year."""
+    micros = min(max(micros, -_LARGEST), _LARGEST)
     if type_ == "timestamp":
         return column >= F.expr(f"timestamp_micros({micros})")
     if type_ == "date":
-        return column >= F.lit(datetime.date(1970, 1, 1) + datetime.timedelta(days=-(-micros // _DAY)))
-    moment = _EPOCH + datetime.timedelta(microseconds=micros)
-    return column >= F.expr(f"TIMESTAMP_NTZ '{moment.isoformat(sep=' ')}'")
+        return column >= F.expr(f"date_add(DATE '1970-01-01', {-(-micros // _DAY)})")
+    days, rest = divmod(micros, _DAY)
+    interval = f"make_dt_interval({days}, 0, 0, {rest // 1_000_000}.{rest % 1_000_000:06d})"
+    return column >= F.expr(f"TIMESTAMP_NTZ '1970-01-01 00:00:00' + {interval}")
 
 
 def segment_of(column: Column, cuts: Sequence[int], type_: str, shift: int = 0) -> Column:

@@ -129,7 +129,7 @@ def test_greatest_and_least_skip_nulls() -> None:
     ]
     assert op("least", "double", "double", [1.0, None, NAN], [2.0, 3.0, 1.0]) == [1.0, 3.0, 1.0]
     assert math.isnan(op("greatest", "double", "double", [NAN], [INF])[0])
-    assert op("least", "string", "string", ["b", None], ["a", "c"]) == ["a", "c"]
+    assert op("least", "string", "string", ["b", None], ["a", "c"]) == [b"a", b"c"]
 
 
 def test_case_and_coalesce() -> None:
@@ -142,7 +142,7 @@ def test_case_and_coalesce() -> None:
         ([True, True, None, None], "boolean"),
     )
     assert run(case, *columns) == [1, 7, None, None]
-    assert op("coalesce", "string", "string", ["a", None, None], [None, "b", None]) == ["a", "b", None]
+    assert op("coalesce", "string", "string", ["a", None, None], [None, "b", None]) == [b"a", b"b", None]
 
 
 @pytest.mark.parametrize(
