@@ -65,9 +65,6 @@ def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str, *, ansi: bool) -
         types = [typer.type_of(conjunct.text(n)) for n in (difference.positive, difference.negative)]
         constant_texts = [(sign, conjunct.text(node)) for sign, node in difference.constants]
         constant_types = [typer.type_of(text) for _, text in constant_texts]
-        if types[0] == "date" and any(constant != "interval day" for constant in constant_types):
-            # Spark adds hours to a date on the clock of the session's zone.
-            return None
         if types[0] in TIMES and types[0] == types[1] and all(map(is_day_time, constant_types)):
             kinds.add("time")
             shifts = types[0] == "timestamp" and not is_fixed_zone(time_zone)
@@ -83,6 +80,9 @@ def read_gaps(conjunct: Conjunct, typer: Typer, time_zone: str, *, ansi: bool) -
         for sign, text in constant_texts:
             value = typer.value_of(text)
             if not isinstance(value, (int, float, Decimal)):
+                return None
+            if types[0] == "date" and value % DAY:
+                # Spark adds hours to a date on the clock of the session's zone; whole days are whole.
                 return None
             shift.append(sign * value)
         if shifts and (difference.subtracts or any(not -DAY < value < DAY for value in shift)):
