@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 import numpy as np
 
 from sparkshed.engine.arithmetic import fail_where
-from sparkshed.engine.arrays import DAY_US, AnyArray, Bools, Vector, both_valid, objects
+from sparkshed.engine.arrays import AnyArray, Bools, Vector, both_valid, objects
 from sparkshed.engine.decimals import each, fit, rescale, shape_of, widen
 from sparkshed.engine.decode import dtype_of, unscale
 from sparkshed.engine.errors import EvaluationError
@@ -22,8 +22,6 @@ def cast(operand: Vector, source: str, target: str, *, ansi: bool) -> Vector:
     if source == target:
         return operand
     values, valid = operand
-    if source == "date" and target in ("timestamp", "timestamp_ntz"):
-        return Vector(values.astype(np.int64) * DAY_US, valid)
     if decimal_of(target) is not None:
         return _to_decimal(operand, source, target, ansi=ansi)
     if decimal_of(source) is not None:
