@@ -8,10 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import BandKernel, EqualityKernel, Hop, Kernel, ShedJoinExec
+from sparkshed.planner.physical import (
+    BandKernel,
+    EqualityKernel,
+    Hop,
+    Kernel,
+    SetKernel,
+    ShedJoinExec,
+    VectorKernel,
+    WeightedKernel,
+)
 from sparkshed.planner.planner import Planned
 from sparkshed.sql.bounds import duration_text
-from sparkshed.sql.predicate import Band, Equality
+from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
 
 _DIRECTION_HEAD = ("hop", "stream", "window", "bound", "kernel", "checks", "selectivity", "in window", "out")
 
@@ -171,11 +180,17 @@ def _unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _form(form: Equality | Band | None) -> str:
+def _form(form: Form | None) -> str:
     if isinstance(form, Equality):
         return "null-safe equality" if form.null_safe else "equality"
     if isinstance(form, Band):
         return "band" if form.low is not None and form.high is not None else "half-open band"
+    if isinstance(form, Overlap):
+        return "set overlap"
+    if isinstance(form, WeightedOverlap):
+        return "weighted set overlap"
+    if isinstance(form, Similarity):
+        return "vectors"
     return "general"
 
 
@@ -188,6 +203,16 @@ def _kernel_text(kernel: Kernel) -> str:
     if isinstance(kernel, BandKernel):
         band = kernel.band
         return f"band on {band.left.text} - {band.right.text} in {_interval_text(band)}"
+    if isinstance(kernel, SetKernel):
+        sets = kernel.overlap
+        sharing = f"{kernel.subset} shared item{'s' if kernel.subset > 1 else ''}"
+        return f"postings on {sets.left.text}, {sets.right.text} by {sharing}, overlap >= {sets.least}"
+    if isinstance(kernel, WeightedKernel):
+        maps = kernel.overlap
+        return f"postings on {maps.left.text}, {maps.right.text} by 1 shared key"
+    if isinstance(kernel, VectorKernel):
+        pair = kernel.similarity
+        return f"matrix product on {pair.left.text}, {pair.right.text}"
     return "scan"
 
 

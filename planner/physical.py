@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkshed.sql.predicate import Band, Equality, Predicate
+from sparkshed.sql.predicate import Band, Equality, Overlap, Predicate, Similarity, WeightedOverlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,34 @@ class BandKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class SetKernel:
+    """Look up rows that share `subset` items of a set, and count what they share."""
+
+    overlap: Overlap
+    subset: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedKernel:
+    """Look up rows whose map shares a key, then check `checks` of the hop."""
+
+    overlap: WeightedOverlap
+
+
+@dataclass(frozen=True, slots=True)
+class VectorKernel:
+    """Multiply blocks of vectors; `predicate` is checked where rounding could decide."""
+
+    similarity: Similarity
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
 class ScanKernel:
-    """Compare with every row in the time range."""
+    """Compare with every row in the time range, block by block."""
 
 
-Kernel = EqualityKernel | BandKernel | ScanKernel
+Kernel = EqualityKernel | BandKernel | SetKernel | WeightedKernel | VectorKernel | ScanKernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ type, and every node carries Spark's result type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 #: Operators of :class:`Call` and what they compute. All follow SQL's three-valued logic.
@@ -35,7 +35,25 @@ OPERATORS = {
     "coalesce": "first operand that is not NULL",
     "greatest": "largest operand, NULLs skipped",
     "least": "smallest operand, NULLs skipped",
+    "overlap": "size of the intersection of two arrays, as array_intersect makes it",
+    "inner_product": "vector_inner_product of two arrays of floats",
+    "cosine_similarity": "vector_cosine_similarity of two arrays of floats",
+    "l2_distance": "vector_l2_distance of two arrays of floats",
+    "dot": "sum of the products of two arrays of doubles; NULL if an element is NULL or has no partner",
+    "squared_distance": "sum of the squared differences of two arrays of doubles, likewise",
+    "map_dot": "sum of the products over the keys that two maps share, in the order of the first",
 }
+
+#: Operators over whole arrays or maps; their operands are columns.
+COLLECTIVE = (
+    "overlap",
+    "inner_product",
+    "cosine_similarity",
+    "l2_distance",
+    "dot",
+    "squared_distance",
+    "map_dot",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +93,37 @@ class Call:
             raise ValueError(msg)
 
 
-Expr = Col | Lit | Call
+@dataclass(frozen=True, slots=True)
+class PythonPredicate:
+    """A vectorised Python function that SQL may call by name.
+
+    `selectivity` is the share of pairs it is expected to accept (None: measure it on a sample), `cost`
+    what one evaluation costs, in units of a comparison.
+    """
+
+    name: str
+    function: Callable[..., object]
+    selectivity: float | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A Python predicate applied to its operands; NULL where an operand is."""
+
+    predicate: PythonPredicate
+    args: tuple[Expr, ...]
+    type: str = "boolean"
+
+
+Expr = Col | Lit | Call | Apply
 
 
 def columns_of(expr: Expr) -> Iterator[Col]:
     """Every column that the expression reads, in order of appearance."""
     if isinstance(expr, Col):
         yield expr
-    elif isinstance(expr, Call):
+    elif isinstance(expr, (Call, Apply)):
         for arg in expr.args:
             yield from columns_of(arg)
 

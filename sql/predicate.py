@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sparkshed.sql.expr import Call, Col, Expr, streams_of
+from sparkshed.sql.expr import Apply, Call, Col, Expr, streams_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,50 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """`size(array_intersect(left, right)) >= least`, where `least` is 1 or more."""
+
+    left: Col
+    right: Col
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedOverlap:
+    """The inner product of two maps is `least` or more, where `least` is above 0.
+
+    It locates candidates, maps that share a key; the predicate's expression decides.
+    """
+
+    left: Col
+    right: Col
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """`measure(left, right) op threshold` over two arrays of numbers.
+
+    `measure` is an operator of :data:`sparkshed.sql.expr.OPERATORS`, `op` one of `>=`, `>`, `<=`, `<`.
+    """
+
+    measure: str
+    left: Col
+    right: Col
+    op: str
+    threshold: float
+
+
+Form = Equality | Band | Overlap | WeightedOverlap | Similarity
+
+
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """One conjunct over two or more streams: its text, its expression and its indexable form."""
 
     text: str
     expr: Expr
-    form: Equality | Band | None = None
+    form: Form | None = None
 
     @property
     def streams(self) -> frozenset[int]:
@@ -53,7 +91,7 @@ def renumber(predicate: Predicate, numbers: Mapping[int, int]) -> Predicate:
     def moved(expr: Expr) -> Expr:
         if isinstance(expr, Col):
             return replace(expr, stream=numbers[expr.stream])
-        if isinstance(expr, Call):
+        if isinstance(expr, (Call, Apply)):
             return replace(expr, args=tuple(map(moved, expr.args)))
         return expr
 
