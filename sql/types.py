@@ -41,3 +41,31 @@ def is_day_time(type_: str) -> bool:
 def is_whole(type_: str) -> bool:
     """Whether values are whole 64-bit numbers physically, so that bands on them are exact."""
     return is_integral(type_) or type_ in TIMES or is_day_time(type_)
+
+
+def element_of(type_: str) -> str:
+    """Type of the elements of an array type.
+
+    >>> element_of("array<decimal(10,2)>")
+    'decimal(10,2)'
+    """
+    if type_.startswith("array<"):
+        return type_[len("array<") : -1]
+    msg = f"not an array type: {type_}"
+    raise ValueError(msg)
+
+
+def entry_of(type_: str) -> tuple[str, str]:
+    """Types of the keys and the values of a map type.
+
+    >>> entry_of("map<struct<a:int,b:decimal(4,2)>,double>")
+    ('struct<a:int,b:decimal(4,2)>', 'double')
+    """
+    depth = 0
+    inner = type_[len("map<") : -1] if type_.startswith("map<") else ""
+    for place, character in enumerate(inner):
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            return inner[:place].strip(), inner[place + 1 :].strip()
+    msg = f"not a map type: {type_}"
+    raise ValueError(msg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Ints, Vector, both_valid
@@ -22,14 +23,16 @@ class Codebook:
     def __init__(self) -> None:
         """Start empty."""
         self._codes: dict[Any, int] = {}
+        self._items: dict[str, dict[int | None, int]] = {}
 
     def __len__(self) -> int:
         """How many values have a code."""
-        return len(self._codes)
+        return len(self._codes) + sum(map(len, self._items.values()))
 
     def clear(self) -> None:
         """Forget all codes; columns encoded before must be encoded again."""
         self._codes.clear()
+        self._items.clear()
 
     def encode(self, array: pa.Array, type_: str) -> Vector:
         """Codes of a column."""
@@ -43,6 +46,16 @@ class Codebook:
             direct = decode(array, type_)
             return Vector(direct.values.astype(np.int64, copy=False), direct.valid)
         return Vector(self._look_up(array), validity(array))
+
+    def items(self, array: pa.Array, type_: str) -> npt.NDArray[np.int32]:
+        """Dense codes 0, 1, 2, … of elements, among all elements of the type; NULL has a code too."""
+        values, valid = self.encode(array, type_)
+        known = self._items.setdefault(type_, {})
+        encoded = pa.array(values, mask=None if valid is None else ~valid).dictionary_encode("encode")
+        words = encoded.dictionary.to_pylist()
+        table = np.fromiter((known.setdefault(v, len(known)) for v in words), np.int32, len(words))
+        places: npt.NDArray[np.int32] = encoded.indices.to_numpy(zero_copy_only=False)
+        return table.take(places)
 
     def _look_up(self, array: pa.Array) -> Ints:
         codes = self._codes

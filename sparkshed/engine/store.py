@@ -7,65 +7,15 @@ from collections.abc import Callable, Collection
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, is_sorted
+from sparkshed.engine.arrays import Ints, Vector, is_sorted
 from sparkshed.engine.codes import Codebook
 from sparkshed.engine.decode import decode, decode_times, normalise, validity
 from sparkshed.engine.errors import NullTimeError
+from sparkshed.engine.growing import Growing, Lane
+from sparkshed.engine.lists import FORMS, ListLane, Lists, empty_lists
 from sparkshed.planner.physical import StreamExec
 
 Compute = Callable[[pa.Array, str], Vector]
-
-
-class Growing:
-    """An array with room to grow, so that appending costs amortised constant time."""
-
-    def __init__(self, values: AnyArray) -> None:
-        """Adopt the first values without copying them."""
-        self._room = values
-        self._size = len(values)
-
-    def extend(self, values: AnyArray) -> None:
-        """Append values."""
-        size = self._size + len(values)
-        if size > len(self._room):
-            room = np.empty(max(size, 2 * self._size), self._room.dtype)
-            room[: self._size] = self._room[: self._size]
-            self._room = room
-        self._room[self._size : size] = values
-        self._size = size
-
-    @property
-    def values(self) -> AnyArray:
-        """What has been appended so far."""
-        return self._room[: self._size]
-
-
-class Lane:
-    """A numpy form of one column that grows with its store."""
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._values = Growing(np.empty(0))
-        self._valid: Growing | None = None
-        self.size = 0
-
-    def extend(self, more: Vector) -> None:
-        """Append the next rows."""
-        if self.size == 0:
-            self._values = Growing(more.values)
-        else:
-            self._values.extend(more.values)
-        if more.valid is not None and self._valid is None:
-            self._valid = Growing(np.ones(self.size, np.bool_))
-        if self._valid is not None:
-            self._valid.extend(np.ones(len(more.values), np.bool_) if more.valid is None else more.valid)
-        self.size += len(more.values)
-
-    @property
-    def vector(self) -> Vector:
-        """All rows."""
-        valid: Bools | None = None if self._valid is None else self._valid.values
-        return Vector(self._values.values, valid)
 
 
 class RowStore:
@@ -83,6 +33,7 @@ class RowStore:
         self._codebook = codebook
         self._chunks: list[dict[int, pa.Array]] = []
         self._lanes: dict[tuple[Compute, int], Lane] = {}
+        self._list_lanes: dict[tuple[str, int], ListLane] = {}
         self._times = Growing(np.empty(0, np.int64))
         self.size = 0
         self.arrived = 0
@@ -170,6 +121,30 @@ class RowStore:
                     lane.extend(compute(chunk, self._stream.types[column]))
         return lane.vector
 
+    def sets(self, column: int) -> Lists:
+        """A column of arrays as sorted item codes without repetition."""
+        return self.lists("sets", column)
+
+    def maps(self, column: int) -> Lists:
+        """A column of maps as key codes and weights."""
+        return self.lists("maps", column)
+
+    def vectors(self, column: int) -> Lists:
+        """A column of arrays of floats or doubles."""
+        return self.lists("vectors", column)
+
+    def lists(self, kind: str, column: int) -> Lists:
+        """A column of arrays or maps as `sets`, `maps` or `vectors`, computed once per row."""
+        type_ = self._stream.types[column]
+        lane = self._list_lanes.get((kind, column))
+        if lane is None:
+            lane = self._list_lanes[kind, column] = ListLane(empty_lists(kind, type_))
+        if lane.size < self.size:
+            for chunk in self.arrow(column, lane.size).chunks:
+                if len(chunk):
+                    lane.extend(FORMS[kind](chunk, type_, self._codebook))
+        return lane.lists
+
     def compact(self, rows: Ints) -> None:
         """Keep only the given rows, in this order; they become rows 0, 1, 2, …."""
         kept = {c: self.take(c, rows) for c in self._kept} if len(rows) else {}
@@ -181,3 +156,4 @@ class RowStore:
     def forget(self) -> None:
         """Drop decoded columns; they are decoded again when needed."""
         self._lanes.clear()
+        self._list_lanes.clear()
