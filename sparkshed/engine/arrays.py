@@ -78,3 +78,15 @@ def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
     out = np.repeat(starts - (offsets - counts), counts)
     out += np.arange(total)
     return out
+
+
+def merge_places(first: AnyArray, second: AnyArray) -> tuple[Ints, Ints]:
+    """Where the items of two sorted arrays go when both are merged, the first's before equal ones.
+
+    >>> [places.tolist() for places in merge_places(np.array([1, 3]), np.array([1, 2]))]
+    [[0, 3], [1, 2]]
+    """
+    later: Ints = first.searchsorted(second, "right") + np.arange(len(second))
+    kept = np.ones(len(first) + len(second), np.bool_)
+    kept[later] = False
+    return np.flatnonzero(kept), later

@@ -1,44 +1,29 @@
-"""Kernels: which rows of a basic window can match a partial result, found by sorted search.
+"""Kernels that search a sorted index: equality, bands, and the time range itself.
 
-Every kernel reduces a probe to a range of positions in an index, so that the exact number of
-candidates is known before any candidate is formed.
+Each reduces a probe to a range of positions in an index, so that the exact number of candidates is
+known before any candidate is formed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, both_valid, shift
 from sparkshed.engine.codes import mix
 from sparkshed.engine.decode import decode
+from sparkshed.engine.index import HashIndex, Needles, SortedIndex, hashes, sorted_by
 from sparkshed.engine.partials import Candidates, Partials, distinct
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.windows import BasicWindow, Index
-from sparkshed.planner.physical import BandKernel, EqualityKernel, Kernel, ScanKernel
+from sparkshed.engine.windows import BasicWindow
+from sparkshed.planner.physical import EqualityKernel
 from sparkshed.sql.expr import Col
-from sparkshed.sql.predicate import Band, Equality
+from sparkshed.sql.predicate import Band, Form
 from sparkshed.sql.types import decimal_of
-
-
-class Needles(NamedTuple):
-    """What to search for: keys in `[low, high]`, or exactly `low` when `high` is None.
-
-    `of[n]` is the needle of partial result n (None: its own). Needles that are not `alive` match
-    nothing; those in `every` match all rows of the index. `hashes` spread equality keys over 32 bits.
-    """
-
-    low: AnyArray
-    high: AnyArray | None
-    of: Ints | None = None
-    alive: Bools | None = None
-    every: Bools | None = None
-    hashes: npt.NDArray[np.uint32] | None = None
 
 
 class Probe(Protocol):
@@ -52,7 +37,11 @@ class Probe(Protocol):
     def timed(self) -> bool:
         """Whether the search itself respects the time range."""
 
-    def index(self, window: BasicWindow) -> Index:
+    @property
+    def searched(self) -> bool:
+        """Whether the search counts as work: a logarithm of the window's rows for each probe."""
+
+    def index(self, window: BasicWindow) -> SortedIndex:
         """Sort the window's rows by key."""
 
     def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
@@ -62,54 +51,16 @@ class Probe(Protocol):
         """Which candidates really have the key; None if all do."""
 
 
-def search(index: Index, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
-    """Start and length of the range of keys that matches each chosen needle."""
-    if needles.high is None:
-        return _search_equal(index, needles, chosen)
-    start: Ints = index.keys.searchsorted(needles.low.take(chosen))
-    count: Ints = index.keys.searchsorted(needles.high.take(chosen), "right") - start
-    np.maximum(count, 0, out=count)
-    if needles.every is not None:
-        every = needles.every.take(chosen)
-        start[every] = 0
-        count[every] = len(index.keys)
-    return start, count
-
-
-def _search_equal(index: Index, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
-    start, count = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
-    if not len(index.keys):
-        return start, count
-    assert needles.hashes is not None and index.present is not None and index.ends is not None
-    likely = np.flatnonzero(index.present.take(_buckets(needles.hashes.take(chosen), len(index.present))))
-    low = needles.low.take(chosen.take(likely))
-    found: Ints = index.keys.searchsorted(low)
-    place = np.minimum(found, len(index.keys) - 1)
-    start[likely] = found
-    count[likely] = (index.ends.take(place) - found) * (index.keys.take(place) == low)
-    return start, count
-
-
-def _hashes(keys: Ints) -> npt.NDArray[np.uint32]:
-    """The high bits of a multiplicative hash."""
-    spread = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (spread >> np.uint64(32)).astype(np.uint32)
-
-
-def _buckets(hashes: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.uint32]:
-    """Bucket numbers in a table whose size is a power of two."""
-    return hashes >> np.uint32(33 - size.bit_length())
-
-
 class ScanProbe:
     """Every row in the time range: the index is the window itself."""
 
     key: Hashable = "scan"
     timed = True
+    searched = False
 
-    def index(self, window: BasicWindow) -> Index:
+    def index(self, window: BasicWindow) -> SortedIndex:
         """The window is sorted by time already."""
-        return Index(window.times, window.rows)
+        return SortedIndex(window.times, window.rows)
 
     def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
         """Search for the time range."""
@@ -124,10 +75,11 @@ class EqualityProbe:
     """Rows with an equal key. A key of several or NULL-safe columns is hashed, then verified."""
 
     timed = False
+    searched = False
 
     def __init__(self, kernel: EqualityKernel, target: int, stores: Sequence[RowStore]) -> None:
         """Split each equality in the target's column and the other side's."""
-        pairs = [_sides(key, target) for key in kernel.keys]
+        pairs = [sides(key, target) for key in kernel.keys]
         self._stores = stores
         self._target = target
         self._own = [own for own, _ in pairs]
@@ -139,17 +91,10 @@ class EqualityProbe:
             *((c.column, s) for c, s in zip(self._own, self._safe, strict=True)),
         )
 
-    def index(self, window: BasicWindow) -> Index:
+    def index(self, window: BasicWindow) -> SortedIndex:
         """Sort by key; rows with a NULL in an `=` column are left out."""
         keys = self._keys([self._codes(own, window.rows) for own in self._own])
-        values, rows = _only_valid(keys, window.rows)
-        order = values.argsort(kind="stable")
-        values = values.take(order)
-        last = np.append(np.flatnonzero(values[1:] != values[:-1]), len(values) - 1)[: len(values)]
-        ends = np.repeat(last + 1, np.diff(last, prepend=-1))
-        present = np.zeros(1 << (8 * len(values)).bit_length(), np.bool_)
-        present[_buckets(_hashes(values), len(present))] = True
-        return Index(values, rows.take(order), ends, present)
+        return HashIndex(*sorted_by(*_only_valid(keys, window.rows)))
 
     def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
         """Search for the other side's key, once per distinct row where one stream provides it."""
@@ -160,7 +105,7 @@ class EqualityProbe:
             stream = next(iter(streams))
             rows[stream], of = distinct(rows[stream])
         keys = self._keys([self._codes(other, rows[other.stream]) for other in self._other])
-        return Needles(keys.values, None, of, keys.valid, hashes=_hashes(keys.values))
+        return Needles(keys.values, None, of, keys.valid, hashes=hashes(keys.values))
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Compare hashed keys column by column."""
@@ -198,10 +143,11 @@ class BandProbe:
     """
 
     timed = False
+    searched = True
 
     def __init__(self, band: Band, target: int, stores: Sequence[RowStore]) -> None:
         """Turn `low <= left - right <= high` into a range for the target's column."""
-        self._own, self._other = _sides(band, target)
+        self._own, self._other = sides(band, target)
         low, high = _finite(band.low), _finite(band.high)
         if target == band.right.stream:
             low, high = _negated(high), _negated(low)
@@ -212,19 +158,16 @@ class BandProbe:
         self._slack, self._least = (2.0**-21, 2.0**-146) if narrow else (2.0**-48, 2.0**-1070)
         self.key: Hashable = ("band", self._own.column, self._exact)
 
-    def index(self, window: BasicWindow) -> Index:
+    def index(self, window: BasicWindow) -> SortedIndex:
         """Sort by value; NULLs are left out and special values go last."""
         values, rows = _only_valid(self._lane(self._own, window.rows), window.rows)
         if self._exact:
-            order = values.argsort(kind="stable")
-            return Index(values.take(order), rows.take(order))
+            return SortedIndex(*sorted_by(values, rows))
         finite = np.isfinite(values)
         if finite.all():
-            order = values.argsort(kind="stable")
-            return Index(values.take(order), rows.take(order))
-        plain = np.flatnonzero(finite)
-        plain = plain.take(values.take(plain).argsort(kind="stable"))
-        return Index(values.take(plain), np.concatenate([rows.take(plain), rows[~finite]]))
+            return SortedIndex(*sorted_by(values, rows))
+        keys, plain = sorted_by(values[finite], rows[finite])
+        return SortedIndex(keys, np.concatenate([plain, rows[~finite]]))
 
     def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
         """Search around the other side's value, once per distinct row."""
@@ -295,7 +238,7 @@ def _only_valid(keys: Vector, rows: Ints) -> tuple[AnyArray, Ints]:
     return keys.values[keys.valid], rows[keys.valid]
 
 
-def _sides(form: Equality | Band, target: int) -> tuple[Col, Col]:
+def sides(form: Form, target: int) -> tuple[Col, Col]:
     """The target's column and the other one."""
     return (form.left, form.right) if form.left.stream == target else (form.right, form.left)
 
@@ -307,13 +250,3 @@ def _finite(bound: float | int | None) -> float | int | None:
 
 def _negated(bound: float | int | None) -> float | int | None:
     return None if bound is None else -bound
-
-
-def bind(kernel: Kernel, target: int, stores: Sequence[RowStore]) -> Probe:
-    """The probe that runs a kernel on stream `target`."""
-    if isinstance(kernel, EqualityKernel):
-        return EqualityProbe(kernel, target, stores)
-    if isinstance(kernel, BandKernel):
-        return BandProbe(kernel.band, target, stores)
-    assert isinstance(kernel, ScanKernel)
-    return ScanProbe()

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparkshed.engine.arrays import INT64_MAX, INT64_MIN, Ints, shift
+from sparkshed.engine.arrays import INT64_MAX, INT64_MIN, Bools, Ints, shift
 from sparkshed.engine.evaluate import Evaluator
-from sparkshed.engine.kernels import bind
+from sparkshed.engine.finders import bind
+from sparkshed.engine.finding import Pairs
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import Pairs, Prober
 from sparkshed.engine.statistics import DirectionCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
@@ -49,11 +49,7 @@ class HopExec:
         self._stores = stores
         self._counters = counters
         self._evaluator = Evaluator(spec.ansi)
-        self._probe = bind(hop.kernel, hop.target, stores)
-        self._prober = Prober(self._probe, spec.chunk, self._count)
-
-    def _count(self, comparisons: int) -> None:
-        self._counters.comparisons += comparisons
+        self._finder = bind(spec, hop, stores, counters)
 
     def run(self, source: Iterator[Partials], old: Windows, new: Windows) -> Iterator[Partials]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
@@ -83,9 +79,12 @@ class HopExec:
         return low, high
 
     def _extend(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Partials]:
-        needles = self._probe.needles(partials, low, high)
-        for pairs in self._prober.pairs(windows.coarse(self._factor(windows)), needles, low, high):
-            candidates = self._checked(self._in_time(partials, pairs, low, high))
+        probed = windows.coarse(self._factor(windows))
+        for pairs in self._finder.find(partials, probed, low, high):
+            candidates = self._in_time(partials, pairs, low, high)
+            if candidates.size and not pairs.settled:
+                candidates = _only(candidates, self._finder.verify(candidates))
+            candidates = self._checked(candidates)
             if candidates.size:
                 self._counters.partials[self._number] += candidates.size
                 yield candidates.joined()
@@ -104,16 +103,17 @@ class HopExec:
         return candidates.select(np.flatnonzero(inside))
 
     def _checked(self, candidates: Candidates) -> Candidates:
-        same = self._probe.verify(candidates) if candidates.size else None
-        if same is not None and not same.all():
-            candidates = candidates.select(np.flatnonzero(same))
         for check in self._checks:
             if not candidates.size:
                 break
-            passed = self._evaluator.holds(check.expr, candidates)
-            if not passed.all():
-                candidates = candidates.select(np.flatnonzero(passed))
+            candidates = _only(candidates, self._evaluator.holds(check.expr, candidates))
         return candidates
+
+
+def _only(candidates: Candidates, passed: Bools | None) -> Candidates:
+    if passed is None or passed.all():
+        return candidates
+    return candidates.select(np.flatnonzero(passed))
 
 
 class Bucket:

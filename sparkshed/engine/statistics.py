@@ -16,19 +16,25 @@ class StreamCounters:
 
 @dataclass(slots=True)
 class DirectionCounters:
-    """Work of one direction: index entries touched or rows compared, and results produced.
+    """Work of one direction.
 
-    `partials[j]` counts the partial results that left hop j.
+    Attributes:
+        comparisons: Index entries touched or rows compared. Equality: entries with the same key; bands:
+            entries in the range of values; sets: postings read; vectors and scans: rows in the time range.
+        searches: Steps of the binary searches that bands make, one search per probe and basic window.
+        results: Results produced.
+        partials: Partial results that left each hop.
     """
 
     comparisons: int = 0
+    searches: int = 0
     results: int = 0
     partials: list[int] = field(default_factory=list)
 
     @property
     def work(self) -> int:
-        """Work units: one per comparison and one per result."""
-        return self.comparisons + self.results
+        """Work units: one per comparison, search step and result."""
+        return self.comparisons + self.searches + self.results
 
 
 @dataclass(slots=True)

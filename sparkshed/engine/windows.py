@@ -2,47 +2,79 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints
+from sparkshed.engine.arrays import Ints, merge_places
 
 
-class Index(NamedTuple):
-    """The rows of a basic window in key order.
+class Indexer(Protocol):
+    """Builds one kind of index over a basic window."""
 
-    `keys` covers the first `len(keys)` rows; rows after them are candidates of every probe. For
-    equality, `ends` gives for each position where its run of equal keys ends, and `present` marks
-    the hashes of existing keys, because most probes of a basic window find nothing.
-    """
+    @property
+    def key(self) -> Hashable:
+        """Identifies the index, so that several directions share it."""
 
-    keys: AnyArray
-    rows: Ints
-    ends: Ints | None = None
-    present: Bools | None = None
+    def index(self, window: BasicWindow) -> Any:
+        """The index of the window's rows."""
+
+
+class Mergeable(Protocol):
+    """An index that takes in the index of further rows without sorting its own again."""
+
+    def merged(self, other: Any) -> Any:
+        """Both indexes in one."""
 
 
 class BasicWindow:
     """Rows of one clock-aligned slice of time, sorted by time, with the indexes built over them."""
 
-    __slots__ = ("indexes", "rows", "times")
+    __slots__ = ("_indexes", "rows", "times")
 
     def __init__(self, rows: Ints, times: Ints) -> None:
         """Hold row numbers and their times, both in time order."""
         self.rows = rows
         self.times = times
-        self.indexes: dict[Hashable, Index] = {}
+        self._indexes: dict[Hashable, tuple[Indexer, Any]] = {}
+
+    def index(self, indexer: Indexer) -> Any:
+        """The index of one kind, built when first asked for."""
+        known = self._indexes.get(indexer.key)
+        if known is None:
+            known = self._indexes[indexer.key] = (indexer, indexer.index(self))
+        return known[1]
 
     def merged(self, other: BasicWindow) -> BasicWindow:
-        """Both windows' rows in one, this one's first where times are equal."""
-        rows = np.concatenate([self.rows, other.rows])
-        times = np.concatenate([self.times, other.times])
-        if other.times[0] < self.times[-1]:
-            order = times.argsort(kind="stable")
-            rows, times = rows.take(order), times.take(order)
-        return BasicWindow(rows, times)
+        """Both windows' rows in one, this one's first where times are equal.
+
+        Neither the rows nor the indexes that exist are sorted again: sorted runs are merged.
+        """
+        if other.times[0] >= self.times[-1]:
+            rows = np.concatenate([self.rows, other.rows])
+            window = BasicWindow(rows, np.concatenate([self.times, other.times]))
+        else:
+            old, new = merge_places(self.times, other.times)
+            window = BasicWindow(
+                _interleaved(self.rows, other.rows, old, new), _interleaved(self.times, other.times, old, new)
+            )
+        for key, (indexer, index) in self._indexes.items():
+            if hasattr(index, "merged"):
+                window._indexes[key] = (indexer, index.merged(other.index(indexer)))
+        return window
+
+    def forget(self) -> None:
+        """Drop all indexes."""
+        self._indexes.clear()
+
+
+def _interleaved(first: Ints, second: Ints, first_places: Ints, second_places: Ints) -> Ints:
+    out = np.empty(len(first) + len(second), first.dtype)
+    out[first_places] = first
+    out[second_places] = second
+    return out
 
 
 class Windows:
@@ -56,14 +88,16 @@ class Windows:
                  └─────────┴─────────┘         └─────────┘
         first ────▲                 ▲──── last              one pair per window
 
-    A batch replaces only the windows that it touches; all others keep their indexes. Where a time
-    range spans very many basic windows, :meth:`coarse` offers the same rows in fewer, larger ones.
+    A batch replaces only the windows that it touches; all others keep their indexes. Expiry takes
+    whole windows from the old end. Where a time range spans very many basic windows, :meth:`coarse`
+    offers the same rows in fewer, larger ones.
     """
 
     def __init__(self, basic: int) -> None:
         """Start without windows; `basic` is their length in microseconds."""
         self._basic = basic
         self._windows: dict[int, BasicWindow] = {}
+        self._numbers: list[int] = []
         self._ordered: list[BasicWindow] | None = None
         self._first: Ints = np.empty(0, np.int64)
         self._last: Ints = np.empty(0, np.int64)
@@ -95,6 +129,8 @@ class Windows:
 
     def _put(self, number: int, window: BasicWindow) -> None:
         known = self._windows.get(number)
+        if known is None:
+            insort(self._numbers, number)
         self._windows[number] = window if known is None else known.merged(window)
         self._outdate(number)
 
@@ -110,28 +146,44 @@ class Windows:
             self._coarse[factor] = Windows(self._basic * factor)
             self._stale[factor] = {number // factor for number in self._windows}
         coarse, stale = self._coarse[factor], self._stale[factor]
-        grouped: dict[int, list[BasicWindow]] = {number: [] for number in stale}
         if stale:
-            for number in sorted(self._windows):
+            grouped: dict[int, list[BasicWindow]] = {number: [] for number in stale}
+            for number in self._numbers:
                 if number // factor in grouped:
                     grouped[number // factor].append(self._windows[number])
-        for number, members in grouped.items():
-            coarse._windows.pop(number, None)
-            if members:
-                rows = np.concatenate([member.rows for member in members])
-                coarse._windows[number] = BasicWindow(rows, np.concatenate([w.times for w in members]))
-        if stale:
+            for number, members in grouped.items():
+                coarse._replace(number, members)
             coarse._changed(self.size - coarse.size)
             stale.clear()
         return coarse
 
+    def _replace(self, number: int, members: list[BasicWindow]) -> None:
+        if members:
+            if number not in self._windows:
+                insort(self._numbers, number)
+            rows = np.concatenate([member.rows for member in members])
+            self._windows[number] = BasicWindow(rows, np.concatenate([w.times for w in members]))
+        elif self._windows.pop(number, None) is not None:
+            self._numbers.remove(number)
+
     def expire(self, before: int) -> int:
-        """Drop the windows whose rows are all older than `before`; return how many rows went."""
-        gone = [number for number, window in self._windows.items() if window.times[-1] < before]
-        rows = sum(len(self._windows.pop(number).rows) for number in gone)
-        for number in gone:
+        """Drop the windows whose rows are all older than `before`; return how many rows went.
+
+        Windows are visited from the oldest on, and the first that stays ends the walk.
+        """
+        rows = 0
+        gone = 0
+        for number in self._numbers:
+            window = self._windows[number]
+            if window.times[-1] >= before:
+                break
+            rows += len(window.rows)
+            gone += 1
+            del self._windows[number]
             self._outdate(number)
-        self._changed(-rows)
+        if gone:
+            del self._numbers[:gone]
+            self._changed(-rows)
         return rows
 
     def _changed(self, rows: int) -> None:
@@ -142,7 +194,7 @@ class Windows:
     def ordered(self) -> list[BasicWindow]:
         """All windows in time order."""
         if self._ordered is None:
-            self._ordered = [self._windows[number] for number in sorted(self._windows)]
+            self._ordered = [self._windows[number] for number in self._numbers]
             count = len(self._ordered)
             self._first = np.fromiter((w.times[0] for w in self._ordered), np.int64, count)
             self._last = np.fromiter((w.times[-1] for w in self._ordered), np.int64, count)
@@ -169,4 +221,4 @@ class Windows:
         self._coarse.clear()
         self._stale.clear()
         for window in self._windows.values():
-            window.indexes.clear()
+            window.forget()

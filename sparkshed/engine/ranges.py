@@ -1,23 +1,18 @@
-"""Probing windows: from time ranges and search keys to candidate pairs, in pieces of bounded size."""
+"""Probing by search: from time ranges and keys to candidate pairs, in pieces of bounded size."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 
-from sparkshed.engine.arrays import AnyArray, Ints, is_sorted, repeat_ranges
-from sparkshed.engine.kernels import Needles, Probe, search
-from sparkshed.engine.windows import BasicWindow, Index, Windows
-
-
-class Pairs(NamedTuple):
-    """Candidates: partial result `picks[n]` with row `rows[n]`; `edge` if the time is still to be checked."""
-
-    picks: Ints
-    rows: Ints
-    edge: bool
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, is_sorted, repeat_ranges
+from sparkshed.engine.finding import Pairs, window_range
+from sparkshed.engine.index import Needles, SortedIndex
+from sparkshed.engine.kernels import Probe
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.windows import Windows
 
 
 class Overlaps:
@@ -59,34 +54,40 @@ class Overlaps:
         return hit if self._order is None else self._order.take(hit)
 
 
-class Prober:
-    """Finds all candidates for a chunk of partial results in one set of basic windows."""
+class RangeFinder:
+    """Finds candidates by looking keys up in the sorted index of each basic window."""
 
-    def __init__(self, probe: Probe, limit: int, count: Callable[[int], None]) -> None:
-        """Form at most `limit` candidates at a time; report index entries touched to `count`."""
+    def __init__(self, probe: Probe, limit: int, counters: DirectionCounters) -> None:
+        """Form at most `limit` candidates at a time; count index entries touched."""
         self._probe = probe
         self._limit = limit
-        self._count = count
+        self._counters = counters
 
-    def pairs(self, windows: Windows, needles: Needles, low: Ints, high: Ints) -> Iterator[Pairs]:
+    def find(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
         """Candidates of every partial result n with time in `[low[n], high[n]]`."""
+        return self.look_up(self._probe.needles(partials, low, high), windows, low, high)
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Which candidates really have the key; None if all do."""
+        return self._probe.verify(candidates)
+
+    def look_up(self, needles: Needles, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
+        """Candidates of every needle, which may be more than one for a partial result."""
         first, last = windows.extents
-        begin: Ints = last.searchsorted(low)
-        end: Ints = first.searchsorted(high, "right")
-        np.maximum(end, begin, out=end)
-        if needles.alive is not None:
-            alive = needles.alive if needles.of is None else needles.alive.take(needles.of)
-            end = np.where(alive, end, begin)
+        alive = needles.alive
+        if alive is not None and needles.of is not None:
+            alive = alive.take(needles.of)
+        begin, end = window_range(windows, low, high, alive)
         pending = _Pending(self._limit)
         for k, picks, start, counts in self._ranges(windows, needles, begin, end):
             edge = (low.take(picks) > first[k]) | (high.take(picks) < last[k])
             if self._probe.timed:
                 edge[:] = False
-            pending.add(self._index(windows.ordered[k]), picks, start, counts, edge)
+            pending.add(windows.ordered[k].index(self._probe), picks, start, counts, edge)
             if pending.total >= self._limit:
-                self._count(pending.total)
+                self._counters.comparisons += pending.total
                 yield from pending.flush()
-        self._count(pending.total)
+        self._counters.comparisons += pending.total
         yield from pending.flush()
 
     def _ranges(
@@ -99,25 +100,22 @@ class Prober:
             picks = by_pick.of(k)
             if not len(picks):
                 continue
-            index = self._index(windows.ordered[k])
+            index: SortedIndex = windows.ordered[k].index(self._probe)
             always = len(index.rows) - len(index.keys)
             if always:
-                everyone = np.full(len(picks), always)
-                yield k, picks, np.full(len(picks), len(index.keys)), everyone
+                meeting = picks if needles.lead is None else picks[needles.lead.take(picks)]
+                everyone = np.full(len(meeting), always)
+                yield k, meeting, np.full(len(meeting), len(index.keys)), everyone
+            if self._probe.searched:
+                self._counters.searches += len(picks) * len(index.keys).bit_length()
             start, counts = (
-                search(index, needles, picks) if shared is None else shared.search(index, k, picks)
+                index.search(needles, picks) if shared is None else shared.search(index, k, picks)
             )
             hit = np.flatnonzero(counts)
             if len(hit) == len(picks):
                 yield k, picks, start, counts
             elif len(hit):
                 yield k, picks.take(hit), start.take(hit), counts.take(hit)
-
-    def _index(self, window: BasicWindow) -> Index:
-        index = window.indexes.get(self._probe.key)
-        if index is None:
-            index = window.indexes[self._probe.key] = self._probe.index(window)
-        return index
 
 
 class _Shared:
@@ -136,9 +134,9 @@ class _Shared:
         self._start = np.zeros(size, np.int64)
         self._counts = np.zeros(size, np.int64)
 
-    def search(self, index: Index, window: int, picks: Ints) -> tuple[Ints, Ints]:
+    def search(self, index: SortedIndex, window: int, picks: Ints) -> tuple[Ints, Ints]:
         chosen = self._overlaps.of(window)
-        self._start[chosen], self._counts[chosen] = search(index, self._needles, chosen)
+        self._start[chosen], self._counts[chosen] = index.search(self._needles, chosen)
         numbers = self._of.take(picks)
         return self._start.take(numbers), self._counts.take(numbers)
 
@@ -156,7 +154,7 @@ class _Pending:
         self._offset = 0
         self.total = 0
 
-    def add(self, index: Index, picks: Ints, start: Ints, counts: Ints, edge: AnyArray) -> None:
+    def add(self, index: SortedIndex, picks: Ints, start: Ints, counts: Ints, edge: AnyArray) -> None:
         if not self._rows or self._rows[-1] is not index.rows:
             self._offset += len(self._rows[-1]) if self._rows else 0
             self._rows.append(index.rows)
@@ -194,4 +192,4 @@ def _expand(rows: Ints, picks: Ints, start: Ints, counts: Ints, edge: bool, limi
         starts[0] += skipped
         sizes[0] -= skipped
         sizes[-1] -= int(stops[j - 1]) - end
-        yield Pairs(np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes)), edge)
+        yield Pairs(np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes)), edge=edge)

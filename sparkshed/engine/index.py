@@ -1,0 +1,113 @@
+"""Sorted indexes of a basic window, and searches in them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, merge_places
+
+
+class Needles(NamedTuple):
+    """What to search for: keys in `[low, high]`, or exactly `low` when `high` is None.
+
+    `of[n]` is the needle of partial result n (None: its own). Needles that are not `alive` match
+    nothing; those in `every` match all keys. `hashes` spread equality keys over 32 bits. Rows outside
+    the keys meet every partial result, or those that `lead` says.
+    """
+
+    low: AnyArray
+    high: AnyArray | None
+    of: Ints | None = None
+    alive: Bools | None = None
+    every: Bools | None = None
+    hashes: npt.NDArray[np.uint32] | None = None
+    lead: Bools | None = None
+
+
+class SortedIndex:
+    """The rows of a basic window in key order.
+
+    `keys` covers the first `len(keys)` rows; rows after them are candidates of every probe.
+    """
+
+    __slots__ = ("keys", "rows")
+
+    def __init__(self, keys: AnyArray, rows: Ints) -> None:
+        """Adopt keys in order, and the rows they belong to."""
+        self.keys = keys
+        self.rows = rows
+
+    def search(self, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
+        """Start and length of the range of keys that matches each chosen needle."""
+        assert needles.high is not None
+        start: Ints = self.keys.searchsorted(needles.low.take(chosen))
+        count: Ints = self.keys.searchsorted(needles.high.take(chosen), "right") - start
+        np.maximum(count, 0, out=count)
+        if needles.every is not None:
+            every = needles.every.take(chosen)
+            start[every] = 0
+            count[every] = len(self.keys)
+        return start, count
+
+    def merged(self, other: SortedIndex) -> SortedIndex:
+        """Both indexes in one, by merging."""
+        own, extra = len(self.keys), len(other.keys)
+        here, there = merge_places(self.keys, other.keys)
+        keys = np.empty(own + extra, self.keys.dtype)
+        keys[here], keys[there] = self.keys, other.keys
+        rows = np.empty(len(self.rows) + len(other.rows), np.int64)
+        rows[here], rows[there] = self.rows[:own], other.rows[:extra]
+        rows[own + extra :] = np.concatenate([self.rows[own:], other.rows[extra:]])
+        return type(self)(keys, rows)
+
+
+class HashIndex(SortedIndex):
+    """A sorted index for exact keys.
+
+    `ends` gives for each position where its run of equal keys ends; `present` marks the hashes of
+    existing keys, because most probes of a basic window find nothing.
+    """
+
+    __slots__ = ("ends", "present")
+
+    def __init__(self, keys: Ints, rows: Ints) -> None:
+        """Find the runs of equal keys, and hash them."""
+        super().__init__(keys, rows)
+        last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)[: len(keys)]
+        self.ends: Ints = np.repeat(last + 1, np.diff(last, prepend=-1))
+        self.present: Bools = np.zeros(1 << (8 * len(keys)).bit_length(), np.bool_)
+        self.present[_buckets(hashes(keys), len(self.present))] = True
+
+    def search(self, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
+        """Start and length of the run of keys that equals each chosen needle."""
+        start, count = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
+        if not len(self.keys):
+            return start, count
+        assert needles.hashes is not None
+        likely = np.flatnonzero(self.present.take(_buckets(needles.hashes.take(chosen), len(self.present))))
+        low = needles.low.take(chosen.take(likely))
+        found: Ints = self.keys.searchsorted(low)
+        place = np.minimum(found, len(self.keys) - 1)
+        start[likely] = found
+        count[likely] = (self.ends.take(place) - found) * (self.keys.take(place) == low)
+        return start, count
+
+
+def sorted_by(keys: AnyArray, rows: Ints) -> tuple[AnyArray, Ints]:
+    """Keys in order, with their rows."""
+    order = keys.argsort(kind="stable")
+    return keys.take(order), rows.take(order)
+
+
+def hashes(keys: Ints) -> npt.NDArray[np.uint32]:
+    """The high bits of a multiplicative hash."""
+    spread = keys.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (spread >> np.uint64(32)).astype(np.uint32)
+
+
+def _buckets(hashed: npt.NDArray[np.uint32], size: int) -> npt.NDArray[np.uint32]:
+    """Bucket numbers in a table whose size is a power of two."""
+    return hashed >> np.uint32(33 - size.bit_length())
