@@ -12,13 +12,18 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from sparkshed.engine.arithmetic import absolute, binary, negate
 from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, objects
 from sparkshed.engine.casts import cast
+from sparkshed.engine.collective import collective, kind_of
 from sparkshed.engine.compare import compare, equal, extreme, null_safe_equal
 from sparkshed.engine.decode import dtype_of, freeze, unscale
-from sparkshed.sql.expr import Call, Col, Expr, Lit
+from sparkshed.engine.encode import encode
+from sparkshed.engine.lists import Lists
+from sparkshed.engine.python import apply_predicate
+from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr, Lit
 from sparkshed.sql.types import decimal_of
 
 _COMPARISONS = ("=", "<", "<=", ">", ">=")
@@ -34,6 +39,12 @@ class Frame(Protocol):
 
     def column(self, column: Col) -> Vector:
         """Values of a column."""
+
+    def lists(self, kind: str, column: Col) -> tuple[Lists, Ints]:
+        """All lists of a column of arrays or maps, and which of them each row has."""
+
+    def arrow(self, column: Col) -> pa.Array:
+        """Arrow values of a column."""
 
     def select(self, rows: Ints) -> Frame:
         """Only the given rows."""
@@ -58,6 +69,8 @@ class Evaluator:
             return frame.column(expr)
         if isinstance(expr, Lit):
             return literal(expr)
+        if isinstance(expr, Apply):
+            return apply_predicate(expr.predicate, [self._arrow(arg, frame) for arg in expr.args])
         op, args = expr.op, expr.args
         if op in ("and", "or"):
             return self._connective(op, args, frame)
@@ -65,6 +78,8 @@ class Evaluator:
             return self._choice(expr, frame)
         if op == "in":
             return self._membership(args, frame)
+        if op in COLLECTIVE:
+            return self._collective(op, args, frame)
         operands = [self.evaluate(arg, frame) for arg in args]
         if op in _COMPARISONS:
             return compare(op, operands[0], operands[1])
@@ -91,6 +106,19 @@ class Evaluator:
         if expr.op == "abs":
             return absolute(operand, expr.type, ansi=self._ansi)
         return cast(operand, expr.args[0].type, expr.type, ansi=self._ansi)
+
+    def _collective(self, op: str, args: Sequence[Expr], frame: Frame) -> Vector:
+        """An operator over two whole columns of arrays or maps."""
+        left, right = args
+        assert isinstance(left, Col) and isinstance(right, Col)
+        kind = kind_of(op)
+        return collective(op, *frame.lists(kind, left), *frame.lists(kind, right))
+
+    def _arrow(self, expr: Expr, frame: Frame) -> pa.Array:
+        """An argument of a Python predicate."""
+        if isinstance(expr, Col):
+            return frame.arrow(expr)
+        return encode(self.evaluate(expr, frame), expr.type, frame.size)
 
     def _connective(self, op: str, args: Sequence[Expr], frame: Frame) -> Vector:
         """AND and OR: an operand that equals `decisive` settles a row."""

@@ -67,9 +67,7 @@ class ListLane:
     def lists(self) -> Lists:
         """All rows."""
         weights = None if self._weights is None else self._weights.values
-        return Lists(
-            self._offsets.values, self._values.values, self._valid.flags, weights, self._holes.flags
-        )
+        return Lists(self._offsets.values, self._values.values, self._valid.flags, weights, self._holes.flags)
 
 
 def sets_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
@@ -96,6 +94,12 @@ def maps_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
     return Lists(offsets, codes, validity(array), weights.astype(np.float64, copy=False))
 
 
+def keys_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
+    """Codes of the keys of each map, ascending; entries without a value are left out."""
+    maps = maps_of(array, type_, codebook)
+    return Lists(*_distinct(maps.offsets, maps.values), maps.valid)
+
+
 def vectors_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
     """Elements of each array as float32 or float64, 0.0 where they are NULL."""
     element = element_of(type_)
@@ -112,6 +116,7 @@ def vectors_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
 FORMS: dict[str, Callable[[pa.Array, str, Codebook], Lists]] = {
     "sets": sets_of,
     "maps": maps_of,
+    "keys": keys_of,
     "vectors": vectors_of,
 }
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from sparkshed.engine.arrays import Ints, Vector
+from sparkshed.engine.lists import Lists
 from sparkshed.engine.store import RowStore
 from sparkshed.sql.expr import Col
 
@@ -62,6 +64,14 @@ class Candidates:
                 vector = self._partials.column(*key).take(self.picks)
             self._memo[key] = vector
         return self._memo[key]
+
+    def lists(self, kind: str, column: Col) -> tuple[Lists, Ints]:
+        """All lists of a column (`sets`, `maps` or `vectors`), and the row of each candidate."""
+        return self._stores[column.stream].lists(kind, column.column), self.rows_of(column.stream)
+
+    def arrow(self, column: Col) -> pa.Array:
+        """Arrow values of a column for each candidate."""
+        return self._stores[column.stream].take(column.column, self.rows_of(column.stream))
 
     def rows_of(self, stream: int) -> Ints:
         """Row numbers of any bound stream or of the target."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkshed.engine.codes import Codebook
@@ -65,6 +65,7 @@ def identity(value: Any) -> Any:
 
 
 @given(data=st.data(), type_=st.sampled_from(sorted(ARRAYS)))
+@settings(deadline=None)
 def test_sets_are_the_distinct_elements(data: st.DataObject, type_: str) -> None:
     row = st.none() | st.lists(st.sampled_from(ELEMENTS[type_]), max_size=5)
     batches = data.draw(st.lists(st.lists(row, max_size=6), max_size=4))
@@ -118,6 +119,7 @@ PAIRS = st.dictionaries(st.sampled_from("abcd"), st.none() | st.floats(width=32)
 
 
 @given(st.lists(st.lists(st.none() | PAIRS, max_size=5), max_size=4))
+@settings(deadline=None)
 def test_maps_keep_their_order(batches: list[list[dict[str, float | None] | None]]) -> None:
     store = new_store("map<string,double>")
     names: dict[int, str] = {}
