@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from sparkshed.planner.kernels import Option, hop
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import HopEstimate
+from sparkshed.planner.physical import Direction, Hop, HopEstimate, KernelEstimate
 
 
-def direction_estimates(plan: ShedJoin, origin: int) -> tuple[HopEstimate, ...]:
-    """Estimates for each hop of the direction's order.
+def plan_direction(plan: ShedJoin, origin: int) -> tuple[Direction, tuple[HopEstimate, ...]]:
+    """Kernels for each hop of the direction's order, and what they are expected to do.
 
     Fan-outs measured on a sample come first; otherwise the selectivities of the pairs are taken as
     independent.
     """
     fanouts = plan.statistics.fanouts[origin] if plan.statistics.fanouts else None
-    partials = float(plan.statistics.streams[origin].rows)
+    probes = float(plan.statistics.streams[origin].rows)
     joined = [origin]
+    hops: list[Hop] = []
     estimates = []
     for number, target in enumerate(plan.orders[origin]):
         window = window_rows(plan, origin, target)
@@ -25,10 +27,18 @@ def direction_estimates(plan: ShedJoin, origin: int) -> tuple[HopEstimate, ...]:
                 sigma *= 1.0 if known is None else known
         else:
             sigma = fanouts[number] / window if window else 0.0
-        partials *= window * sigma
-        estimates.append(HopEstimate(window, sigma, partials))
+        chosen, options = hop(plan, joined, target, window)
+        partials = probes * window * sigma
+        kernels = tuple(_estimate(option, window) for option in options)
+        estimates.append(HopEstimate(window, sigma, probes, partials, kernels))
+        hops.append(chosen)
         joined.append(target)
-    return tuple(estimates)
+        probes = partials
+    return Direction(origin, tuple(hops)), tuple(estimates)
+
+
+def _estimate(option: Option, window: float) -> KernelEstimate:
+    return KernelEstimate(option.kernel, len(option.checks), option.touched * window, option.cost)
 
 
 def window_rows(plan: ShedJoin, origin: int, target: int) -> float:
@@ -42,6 +52,7 @@ def window_rows(plan: ShedJoin, origin: int, target: int) -> float:
 
 
 def work(plan: ShedJoin, origin: int) -> float:
-    """Work units of joining everything from one direction: candidates and results."""
-    estimates = direction_estimates(plan, origin)
-    return plan.statistics.streams[origin].rows + sum(e.partials for e in estimates) + estimates[-1].partials
+    """Expected cost of joining everything from one direction, results included."""
+    _, estimates = plan_direction(plan, origin)
+    probing = sum(e.probes * e.kernels[0].cost for e in estimates)
+    return plan.statistics.streams[origin].rows + probing + estimates[-1].partials

@@ -12,6 +12,7 @@ from sparkshed.planner.physical import (
     BandKernel,
     EqualityKernel,
     Hop,
+    HopEstimate,
     Kernel,
     SetKernel,
     ShedJoinExec,
@@ -23,6 +24,7 @@ from sparkshed.sql.bounds import duration_text
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
 
 _DIRECTION_HEAD = ("hop", "stream", "window", "bound", "kernel", "checks", "selectivity", "in window", "out")
+_KERNEL_HEAD = ("hop", "kernel", "checks", "touched", "cost", "")
 
 
 def explain_text(plans: Sequence[Planned], mode: str) -> str:
@@ -77,7 +79,26 @@ def _formatted(planned: Planned) -> str:
                 )
             )
         lines += _table(rows)
+        lines += ["", f"Kernels from {origin}, for one probe:", *_kernel_table(estimates)]
     return "\n".join(lines)
+
+
+def _kernel_table(estimates: Sequence[HopEstimate]) -> list[str]:
+    """The ways to make each hop, with what one probe touches and costs in units of a comparison."""
+    rows = [_KERNEL_HEAD]
+    for number, estimate in enumerate(estimates, 1):
+        for place, kernel in enumerate(estimate.kernels):
+            rows.append(
+                (
+                    str(number),
+                    _kernel_text(kernel.kernel),
+                    str(kernel.checks),
+                    _count(kernel.entries),
+                    _count(kernel.cost),
+                    "chosen" if place == 0 else "",
+                )
+            )
+    return _table(rows)
 
 
 # Lines of the trees ---------------------------------------------------------------------------

@@ -1,35 +1,139 @@
-"""Choose the kernel of each hop: the index that finds candidates, and what is left to check."""
+"""Choose the kernel of each hop: the index that finds candidates, and what is left to check.
+
+Every condition that an index serves makes an option, and comparing with every row is one too. The
+option with the lowest expected cost for one probe wins.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sparkshed.planner.conditions import check_cost, rank, selectivity
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import BandKernel, EqualityKernel, Hop, Kernel, ScanKernel
-from sparkshed.sql.predicate import Band, Equality, Predicate
+from sparkshed.planner.physical import (
+    BandKernel,
+    EqualityKernel,
+    Hop,
+    Kernel,
+    ScanKernel,
+    SetKernel,
+    VectorKernel,
+    WeightedKernel,
+)
+from sparkshed.planner.statistics import IndexStatistics
+from sparkshed.sql.predicate import Band, Equality, Overlap, Predicate, Similarity, WeightedOverlap
+
+#: Costs in units of one comparison: looking a key up in one basic window, forming a candidate from an
+#: index entry, counting what two sets share, one number of a vector, one pair of a block.
+LOOKUP = 3.0
+ENTRY = 1.0
+SHARED = 3.0
+NUMBER = 0.004
+CELL = 0.1
+
+#: A time range is probed in this many pieces at most.
+_MOST_WINDOWS = 32
 
 
-def hop(plan: ShedJoin, joined: list[int], target: int) -> Hop:
-    """The hop from the joined streams to the next one."""
-    bound = frozenset(joined)
-    ready = [p for p in plan.predicates if target in p.streams and p.streams <= bound | {target}]
-    usable = ready + [
-        i.predicate
-        for i in plan.implied
-        if target in i.predicate.streams and i.predicate.streams <= bound | {target}
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to make a hop.
+
+    Attributes:
+        kernel: The kernel.
+        checks: Conditions that it leaves, cheapest and most selective first.
+        touched: Share of the rows in the time range that the kernel touches.
+        cost: Expected cost of one probe, in units of one comparison.
+    """
+
+    kernel: Kernel
+    checks: tuple[Predicate, ...]
+    touched: float
+    cost: float
+
+
+def hop(plan: ShedJoin, joined: list[int], target: int, window: float) -> tuple[Hop, tuple[Option, ...]]:
+    """The hop from the joined streams to the next one, and all options, the chosen one first.
+
+    Args:
+        plan: The logical plan.
+        joined: Streams that are joined already.
+        target: The stream to probe.
+        window: Rows of the target within the time range of a probe.
+    """
+    found = sorted(_options(plan, joined, target, window), key=lambda option: option.cost)
+    return Hop(target, found[0].kernel, found[0].checks), tuple(found)
+
+
+def _options(plan: ShedJoin, joined: list[int], target: int, window: float) -> Iterator[Option]:
+    reach = frozenset(joined) | {target}
+    ready = [p for p in plan.predicates if target in p.streams and p.streams <= reach]
+    implied = [
+        i.predicate for i in plan.implied if target in i.predicate.streams and i.predicate.streams <= reach
     ]
-    equalities = [p for p in usable if isinstance(p.form, Equality)]
-    bands = [p for p in ready if isinstance(p.form, Band)]
-    kernel: Kernel = ScanKernel()
-    covered: list[Predicate] = []
+    pricing = _Pricing(plan, ready, window, _windows(plan, joined[0], target))
+    equalities = [p for p in (*ready, *implied) if isinstance(p.form, Equality)]
     if equalities:
         keys, covered = _keys(equalities, target)
-        kernel = EqualityKernel(keys)
-    elif bands:
-        best = min(bands, key=lambda p: _width(plan, p, joined, target))
-        assert isinstance(best.form, Band)
-        kernel = BandKernel(best.form)
-        covered = [best] if best.form.exact else []
-    checks = tuple(p for p in ready if p not in covered)
-    return Hop(target, kernel, checks)
+        touched = 1.0
+        for predicate in covered:
+            touched *= selectivity(plan, predicate)
+        yield pricing.option(EqualityKernel(keys), covered, IndexStatistics(touched), ENTRY)
+    for predicate in ready:
+        yield from _single(plan, predicate, pricing)
+    yield pricing.option(ScanKernel(), (), IndexStatistics(1.0, lookups=0.0), CELL)
+
+
+def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator[Option]:
+    """Options that use the index of one condition."""
+    form = predicate.form
+    known = plan.statistics.predicates.get(predicate)
+    if isinstance(form, Band):
+        index = known.indexes[0] if known else IndexStatistics(selectivity(plan, predicate))
+        yield pricing.option(BandKernel(form), [predicate] if form.exact else [], index, ENTRY)
+    elif isinstance(form, Overlap):
+        for index in known.indexes if known else (IndexStatistics(0.1),):
+            yield pricing.option(SetKernel(form, index.subset), [predicate], index, SHARED)
+    elif isinstance(form, WeightedOverlap):
+        index = known.indexes[0] if known else IndexStatistics(0.1)
+        yield pricing.option(WeightedKernel(form), [], index, SHARED)
+    elif isinstance(form, Similarity):
+        width = known.width if known else 0.0
+        index = IndexStatistics(1.0, lookups=0.0)
+        yield pricing.option(VectorKernel(form, predicate), [predicate], index, CELL + width * NUMBER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pricing:
+    """What every option of one hop has in common."""
+
+    plan: ShedJoin
+    ready: list[Predicate]
+    window: float
+    windows: float
+
+    def option(
+        self, kernel: Kernel, covered: Iterable[Predicate], index: IndexStatistics, entry: float
+    ) -> Option:
+        done = list(covered)
+        checks = sorted((p for p in self.ready if p not in done), key=lambda p: rank(self.plan, p))
+        # A condition that located the candidates holds for most of them.
+        left, checking = 1.0, 0.0
+        for check in checks:
+            checking += left * check_cost(self.plan, check)
+            left *= selectivity(self.plan, check)
+        touched = self.window * index.touched
+        cost = index.lookups * self.windows * LOOKUP + touched * (entry + checking)
+        return Option(kernel, tuple(checks), index.touched, cost)
+
+
+def _windows(plan: ShedJoin, origin: int, target: int) -> float:
+    """Basic windows that the time range of a probe touches."""
+    before, after = plan.closed.at[origin][target], plan.closed.at[target][origin]
+    if before is None or after is None or plan.basic is None:
+        return float(_MOST_WINDOWS)
+    return min(float(_MOST_WINDOWS), max(0, before + after) / plan.basic + 1)
 
 
 def _keys(equalities: list[Predicate], target: int) -> tuple[tuple[Equality, ...], list[Predicate]]:
@@ -44,13 +148,3 @@ def _keys(equalities: list[Predicate], target: int) -> tuple[tuple[Equality, ...
             parts[column.column] = form
             covered.append(predicate)
     return tuple(parts.values()), covered
-
-
-def _width(plan: ShedJoin, predicate: Predicate, joined: list[int], target: int) -> tuple[int, float, str]:
-    """Sort key: bands with two ends first, then those of the most selective pair."""
-    form = predicate.form
-    assert isinstance(form, Band)
-    open_ends = (form.low is None) + (form.high is None)
-    (other,) = predicate.streams - {target}
-    sigma = plan.statistics.selectivity[other][target]
-    return (open_ends, 1.0 if sigma is None else sigma, predicate.text)

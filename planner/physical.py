@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkshed.sql.predicate import Band, Equality, Overlap, Predicate, Similarity, WeightedOverlap
+from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Predicate, Similarity, WeightedOverlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,22 @@ class EqualityKernel:
 
     keys: tuple[Equality, ...]
 
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up."""
+        return self.keys
+
 
 @dataclass(frozen=True, slots=True)
 class BandKernel:
     """Look up rows in a range of values, then check `checks` of the hop."""
 
     band: Band
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up."""
+        return (self.band,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +59,22 @@ class SetKernel:
     overlap: Overlap
     subset: int
 
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up."""
+        return (self.overlap,)
+
 
 @dataclass(frozen=True, slots=True)
 class WeightedKernel:
     """Look up rows whose map shares a key, then check `checks` of the hop."""
 
     overlap: WeightedOverlap
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up."""
+        return (self.overlap,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +84,20 @@ class VectorKernel:
     similarity: Similarity
     predicate: Predicate
 
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up."""
+        return (self.similarity,)
+
 
 @dataclass(frozen=True, slots=True)
 class ScanKernel:
     """Compare with every row in the time range, block by block."""
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The conditions that it looks up: none."""
+        return ()
 
 
 Kernel = EqualityKernel | BandKernel | SetKernel | WeightedKernel | VectorKernel | ScanKernel
@@ -176,18 +206,39 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelEstimate:
+    """One way to make a hop: its kernel, and what one probe costs with it.
+
+    Attributes:
+        kernel: The kernel.
+        checks: How many conditions it leaves to be checked.
+        entries: Rows or index entries that a probe touches.
+        cost: Expected cost of a probe, in units of one comparison.
+    """
+
+    kernel: Kernel
+    checks: int
+    entries: float
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
 class HopEstimate:
-    """What one hop is expected to cost, for each row that starts the direction.
+    """What one hop is expected to do.
 
     Attributes:
         window: Rows of the target within the time range of a probe.
         selectivity: Share of them that match.
+        probes: Partial results that enter the hop, over the whole input.
         partials: Partial results after the hop, over the whole input.
+        kernels: The ways to make it, the chosen one first.
     """
 
     window: float
     selectivity: float
+    probes: float
     partials: float
+    kernels: tuple[KernelEstimate, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkshed.planner.cost import direction_estimates
-from sparkshed.planner.kernels import hop
+from sparkshed.planner.cost import plan_direction
 from sparkshed.planner.layout import Resources, choose_layout
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import Direction, JoinSpec, OutputColumn, ShedJoinExec, StreamExec
+from sparkshed.planner.physical import JoinSpec, OutputColumn, ShedJoinExec, StreamExec
 from sparkshed.planner.rules import RULES
 from sparkshed.planner.statistics import Statistics
 from sparkshed.sql.block import JoinBlock
@@ -41,18 +40,19 @@ def plan_join(block: JoinBlock, statistics: Statistics, resources: Resources) ->
 def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
     layout, replication = choose_layout(plan, resources)
     assert plan.basic is not None
+    directions = [plan_direction(plan, origin) for origin in range(len(plan.names))]
     return ShedJoinExec(
         strategy=plan.hint.strategy,
         spec=JoinSpec(
             streams=stream_execs(plan.block),
             bounds=plan.closed.at,
-            directions=tuple(_direction(plan, origin) for origin in range(len(plan.names))),
+            directions=tuple(direction for direction, _ in directions),
             basic=plan.basic,
             output=_output(plan.block),
             ansi=plan.block.ansi,
         ),
         layout=layout,
-        estimates=tuple(direction_estimates(plan, origin) for origin in range(len(plan.names))),
+        estimates=tuple(estimates for _, estimates in directions),
         replication=replication,
     )
 
@@ -72,14 +72,6 @@ def stream_execs(block: JoinBlock) -> tuple[StreamExec, ...]:
             )
         )
     return tuple(execs)
-
-
-def _direction(plan: ShedJoin, origin: int) -> Direction:
-    joined, hops = [origin], []
-    for target in plan.orders[origin]:
-        hops.append(hop(plan, joined, target))
-        joined.append(target)
-    return Direction(origin, tuple(hops))
 
 
 def _output(block: JoinBlock) -> tuple[OutputColumn, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from sparkshed.sql.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +55,49 @@ class StreamStatistics:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexStatistics:
+    """What a probe does in the index of one condition.
+
+    Attributes:
+        touched: Index entries touched for each row within the time bound.
+        lookups: Keys that a probe looks up.
+        subset: Items that one key of a set index combines.
+    """
+
+    touched: float
+    lookups: float = 1.0
+    subset: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateStatistics:
+    """One condition between two streams, measured on a sample.
+
+    Attributes:
+        selectivity: Share of the pairs within the time bound that meet it.
+        indexes: Its index, or one for each size of subset; none if no index serves it.
+        width: Elements of its arrays or maps, on average.
+    """
+
+    selectivity: float
+    indexes: tuple[IndexStatistics, ...] = ()
+    width: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """Statistics of all streams.
 
     `selectivity[i][l]` is σ_il: matches per comparison when rows of stream i meet rows of stream l
     within their time bound; None where the pair has no predicate. `fanouts[i][j]` is how many partial
     results hop j of direction i makes of one, where a sample told; it knows what pairs cannot tell.
+    `predicates` tells of single conditions.
     """
 
     streams: tuple[StreamStatistics, ...]
     selectivity: tuple[tuple[float | None, ...], ...]
     fanouts: tuple[tuple[float, ...] | None, ...] = ()
+    predicates: Mapping[Predicate, PredicateStatistics] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,31 +23,6 @@ from sparkshed.planner.physical import EqualityKernel
 from sparkshed.sql.expr import Col
 from sparkshed.sql.predicate import Band, Form
 from sparkshed.sql.types import decimal_of
-
-
-class Probe(Protocol):
-    """One kernel bound to a target stream."""
-
-    @property
-    def key(self) -> Hashable:
-        """Identifies the index, so that several directions share it."""
-
-    @property
-    def timed(self) -> bool:
-        """Whether the search itself respects the time range."""
-
-    @property
-    def searched(self) -> bool:
-        """Whether the search counts as work: a logarithm of the window's rows for each probe."""
-
-    def index(self, window: BasicWindow) -> SortedIndex:
-        """Sort the window's rows by key."""
-
-    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
-        """Search keys of the partial results, whose time range is `[low, high]`."""
-
-    def verify(self, candidates: Candidates) -> Bools | None:
-        """Which candidates really have the key; None if all do."""
 
 
 class ScanProbe:

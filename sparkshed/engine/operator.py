@@ -13,8 +13,8 @@ from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
-from sparkshed.planner.physical import BandKernel, EqualityKernel, JoinSpec
-from sparkshed.sql.expr import Col, columns_of
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.sql.expr import columns_of
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -162,11 +162,9 @@ def _used_columns(spec: JoinSpec) -> list[set[int]]:
     for output in spec.output:
         used[output.stream].add(output.column)
     for hop in (hop for direction in spec.directions for hop in direction.hops):
-        columns: list[Col] = [column for check in hop.checks for column in columns_of(check.expr)]
-        if isinstance(hop.kernel, EqualityKernel):
-            columns += [side for key in hop.kernel.keys for side in (key.left, key.right)]
-        elif isinstance(hop.kernel, BandKernel):
-            columns += [hop.kernel.band.left, hop.kernel.band.right]
+        columns = [column for check in hop.checks for column in columns_of(check.expr)]
+        for form in hop.kernel.forms:
+            columns += [form.left, form.right]
         for column in columns:
             used[column.stream].add(column.column)
     return used

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from typing import Protocol
 
 import numpy as np
 
 from sparkshed.engine.arrays import AnyArray, Bools, Ints, is_sorted, repeat_ranges
 from sparkshed.engine.finding import Pairs, window_range
 from sparkshed.engine.index import Needles, SortedIndex
-from sparkshed.engine.kernels import Probe
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.statistics import DirectionCounters
-from sparkshed.engine.windows import Windows
+from sparkshed.engine.windows import BasicWindow, Windows
 
 
 class Overlaps:
@@ -54,22 +54,33 @@ class Overlaps:
         return hit if self._order is None else self._order.take(hit)
 
 
-class RangeFinder:
+class Searched(Protocol):
+    """An index that is searched by key."""
+
+    @property
+    def key(self) -> Hashable:
+        """Identifies the index, so that several directions share it."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the search itself respects the time range."""
+
+    @property
+    def searched(self) -> bool:
+        """Whether the search counts as work: a logarithm of the window's rows for each probe."""
+
+    def index(self, window: BasicWindow) -> SortedIndex:
+        """Sort the window's rows by key."""
+
+
+class Lookup:
     """Finds candidates by looking keys up in the sorted index of each basic window."""
 
-    def __init__(self, probe: Probe, limit: int, counters: DirectionCounters) -> None:
+    def __init__(self, searched: Searched, limit: int, counters: DirectionCounters) -> None:
         """Form at most `limit` candidates at a time; count index entries touched."""
-        self._probe = probe
+        self._searched = searched
         self._limit = limit
         self._counters = counters
-
-    def find(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
-        """Candidates of every partial result n with time in `[low[n], high[n]]`."""
-        return self.look_up(self._probe.needles(partials, low, high), windows, low, high)
-
-    def verify(self, candidates: Candidates) -> Bools | None:
-        """Which candidates really have the key; None if all do."""
-        return self._probe.verify(candidates)
 
     def look_up(self, needles: Needles, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
         """Candidates of every needle, which may be more than one for a partial result."""
@@ -81,9 +92,9 @@ class RangeFinder:
         pending = _Pending(self._limit)
         for k, picks, start, counts in self._ranges(windows, needles, begin, end):
             edge = (low.take(picks) > first[k]) | (high.take(picks) < last[k])
-            if self._probe.timed:
+            if self._searched.timed:
                 edge[:] = False
-            pending.add(windows.ordered[k].index(self._probe), picks, start, counts, edge)
+            pending.add(windows.ordered[k].index(self._searched), picks, start, counts, edge)
             if pending.total >= self._limit:
                 self._counters.comparisons += pending.total
                 yield from pending.flush()
@@ -100,13 +111,13 @@ class RangeFinder:
             picks = by_pick.of(k)
             if not len(picks):
                 continue
-            index: SortedIndex = windows.ordered[k].index(self._probe)
+            index: SortedIndex = windows.ordered[k].index(self._searched)
             always = len(index.rows) - len(index.keys)
             if always:
                 meeting = picks if needles.lead is None else picks[needles.lead.take(picks)]
                 everyone = np.full(len(meeting), always)
                 yield k, meeting, np.full(len(meeting), len(index.keys)), everyone
-            if self._probe.searched:
+            if self._searched.searched:
                 self._counters.searches += len(picks) * len(index.keys).bit_length()
             start, counts = (
                 index.search(needles, picks) if shared is None else shared.search(index, k, picks)
@@ -116,6 +127,33 @@ class RangeFinder:
                 yield k, picks, start, counts
             elif len(hit):
                 yield k, picks.take(hit), start.take(hit), counts.take(hit)
+
+
+class Probe(Searched, Protocol):
+    """An index with one search key for each partial result."""
+
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+        """Search keys of the partial results, whose time range is `[low, high]`."""
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Which candidates really have the key; None if all do."""
+
+
+class RangeFinder:
+    """Finds candidates by one search for each partial result, or for each distinct key among them."""
+
+    def __init__(self, probe: Probe, limit: int, counters: DirectionCounters) -> None:
+        """Form at most `limit` candidates at a time; count index entries touched."""
+        self._probe = probe
+        self._lookup = Lookup(probe, limit, counters)
+
+    def find(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
+        """Candidates of every partial result n with time in `[low[n], high[n]]`."""
+        return self._lookup.look_up(self._probe.needles(partials, low, high), windows, low, high)
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """Which candidates really have the key; None if all do."""
+        return self._probe.verify(candidates)
 
 
 class _Shared:

@@ -9,23 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import combinations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from sparkshed.engine.sampling import hop_fanouts, pair_selectivity
+from sparkshed.engine.sampling import SampledPair, hop_fanouts
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.planner import Planned, stream_execs
 from sparkshed.planner.rules.imply_equalities import imply_equalities
-from sparkshed.planner.statistics import Statistics, StreamStatistics
+from sparkshed.planner.rules.merge_bands import merge_bands
+from sparkshed.planner.statistics import PredicateStatistics, Statistics, StreamStatistics
 from sparkshed.spark.catalog import physical_value
 from sparkshed.spark.inputs import STREAM, Inputs
 from sparkshed.spark.times import at_or_after, micros_of
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.bounds import BoundMatrix
+from sparkshed.sql.predicate import Predicate, renumber
 
 #: Rows of each stream that are looked at.
 SAMPLE_ROWS = 1_000
@@ -55,15 +58,20 @@ def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> tuple[Stati
     streams = stream_execs(block)
     count = len(streams)
     selectivity: list[list[float | None]] = [[None] * count for _ in range(count)]
-    for i in range(count):
-        for k in range(i + 1, count):
-            predicates = [p for p in block.predicates if p.streams == {i, k}]
-            if predicates:
-                sigma = pair_selectivity(
-                    streams, bounds.at, (i, k), predicates, sample.tables, ansi=block.ansi
-                )
-                selectivity[i][k] = selectivity[k][i] = sigma
-    statistics = Statistics(tuple(counted), tuple(map(tuple, selectivity)))
+    measured: dict[Predicate, PredicateStatistics] = {}
+    conditions = merge_bands(ShedJoin.of(block, Statistics(tuple(counted), ()))).predicates
+    for i, k in combinations(range(count), 2):
+        found = {p: renumber(p, {i: 0, k: 1}) for p in conditions if p.streams == {i, k}}
+        if not found:
+            continue
+        pair = SampledPair.of(streams, bounds.at, (i, k), sample.tables, ansi=block.ansi)
+        measured |= {predicate: pair.measure(local) for predicate, local in found.items()}
+        if len(found) == 1:
+            (sigma,) = (measured[predicate].selectivity for predicate in found)
+        else:
+            sigma = pair.selectivity(list(found.values()))
+        selectivity[i][k] = selectivity[k][i] = sigma
+    statistics = Statistics(tuple(counted), tuple(map(tuple, selectivity)), predicates=measured)
     return _with_top_shares(block, statistics, sample), sample
 
 

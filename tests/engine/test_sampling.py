@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sparkshed.engine import JoinOperator
-from sparkshed.engine.sampling import hop_fanouts, pair_selectivity
+from sparkshed.engine.sampling import SampledPair, hop_fanouts
 from sparkshed.planner.physical import Direction, EqualityKernel, Hop, JoinSpec, ScanKernel, StreamExec
 from sparkshed.sql.expr import Call, Col
 from sparkshed.sql.predicate import Equality, Predicate
@@ -46,21 +46,30 @@ def three_way(seconds: int | None) -> JoinSpec:
     return JoinSpec((stream("a"), stream("b"), stream("c")), bounds, directions, 10 * SECOND, ())
 
 
+def selectivity(tables: tuple[pa.Table, pa.Table], bounds: tuple[tuple[int | None, ...], ...]) -> float:
+    pair = SampledPair.of((stream("a"), stream("b")), bounds, (0, 1), tables, ansi=True)
+    found = pair.selectivity([equality(0, 1)])
+    measured = pair.measure(equality(0, 1))
+    assert measured.selectivity == found
+    assert measured.indexes[0].touched <= 1
+    return found
+
+
 def test_pair_selectivity_is_matches_per_pair_in_time():
-    streams, bounds = (stream("a"), stream("b")), ((0, 4 * SECOND), (4 * SECOND, 0))
+    bounds = ((0, 4 * SECOND), (4 * SECOND, 0))
     tables = (rows(50, 1), rows(50, 1))
-    assert pair_selectivity(streams, bounds, (0, 1), [equality(0, 1)], tables, ansi=True) == 1.0
+    assert selectivity(tables, bounds) == 1.0
     tables = (rows(50, 5), rows(50, 5))
     pairs = [(i, k) for i in range(50) for k in range(50) if abs(i - k) <= 4]
     matches = [pair for pair in pairs if pair[0] % 5 == pair[1] % 5]
-    found = pair_selectivity(streams, bounds, (0, 1), [equality(0, 1)], tables, ansi=True)
+    found = selectivity(tables, bounds)
     assert found == len(matches) / len(pairs)
 
 
 def test_pair_selectivity_never_takes_a_stream_for_empty():
-    streams, bounds = (stream("a"), stream("b")), ((0, None), (None, 0))
+    bounds = ((0, None), (None, 0))
     never = pa.table([rows(10, 1).column(0), pa.array([9] * 10, pa.int32())], ["ts", "k"])
-    found = pair_selectivity(streams, bounds, (0, 1), [equality(0, 1)], (rows(10, 1), never), ansi=True)
+    found = selectivity((rows(10, 1), never), bounds)
     assert found == 0.5 / 100
 
 

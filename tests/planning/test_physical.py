@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from planning.build import SECOND, band, equal, general, plan
-from sparkshed.planner.cost import direction_estimates, window_rows
-from sparkshed.planner.kernels import hop
+from sparkshed.planner import kernels
+from sparkshed.planner.cost import plan_direction, window_rows
 from sparkshed.planner.layout import MAX_GROUP_ROWS, Resources, choose_layout
 from sparkshed.planner.physical import (
     BandKernel,
@@ -30,11 +30,15 @@ def ruled(*predicates, **arguments):
     return made
 
 
+def hop(made, joined, target):
+    return kernels.hop(made, joined, target, window_rows(made, joined[0], target))[0]
+
+
 def test_equality_comes_before_bands_and_scans():
     made = ruled(general(0, 1), band(0, 1, -1, 1, number=2), equal(0, 1), streams=2)
     chosen = hop(made, [0], 1)
     assert isinstance(chosen.kernel, EqualityKernel)
-    assert [check.form is not None for check in chosen.checks] == [False, True]
+    assert {check.form is not None for check in chosen.checks} == {False, True}
 
 
 def test_all_key_columns_make_one_key():
@@ -82,7 +86,7 @@ def test_estimates_multiply():
         equal(0, 1), equal(1, 2), streams=3, rows=(6000, 12_000, 600), selectivity={(0, 1): 0.1, (1, 2): 0.5}
     )
     assert window_rows(made, 0, 1) == pytest.approx(40 * 12_000 / 600)
-    first, second = direction_estimates(made, 0)
+    _, (first, second) = plan_direction(made, 0)
     assert first.partials == pytest.approx(6000 * 800 * 0.1)
     assert second.partials == pytest.approx(6000 * 800 * 0.1 * 40 * 0.5)
     assert window_rows(ruled(equal(0, 1), streams=2, bounds=(TimeBound(0, 1, 0, ""),)), 0, 1) == 10_000
