@@ -38,7 +38,7 @@ class Factors(NamedTuple):
     """Vectors ready for a product: `matrix` holds the rows at `places`, `norms` their lengths.
 
     Vectors at the places `odd` (another dimension, NULL or NaN inside, huge, without a direction) are
-    no use in a product; exact arithmetic has to look at them.
+    no use in a product; exact arithmetic has to look at them. Rows without a vector are in neither.
     """
 
     matrix: AnyArray
@@ -82,7 +82,8 @@ class Measure:
     def factors(self, lists: Lists, rows: Ints, dimension: int, *, probing: bool) -> Factors:
         """The vectors of the given rows, as the probing or as the probed side of the product."""
         offsets = lists.offsets.take(rows)
-        fits = lists.offsets.take(rows + 1) - offsets == dimension
+        there = np.ones(len(rows), np.bool_) if lists.valid is None else lists.valid.take(rows)
+        fits = (lists.offsets.take(rows + 1) - offsets == dimension) & there
         if lists.holes is not None:
             fits &= ~lists.holes.take(rows)
         places = np.flatnonzero(fits)
@@ -99,7 +100,7 @@ class Measure:
         matrix = self._side(vectors, norms, probing=probing)
         if probing and self._downward:
             np.negative(matrix, out=matrix)
-        return Factors(matrix, norms, places, np.flatnonzero(~fits))
+        return Factors(matrix, norms, places, np.flatnonzero(there & ~fits))
 
     def _side(self, vectors: AnyArray, norms: AnyArray, *, probing: bool) -> AnyArray:
         if self.kind == "product":
