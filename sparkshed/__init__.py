@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sparkshed.predicates import register_predicate
     from sparkshed.spark.session import disable, enable, explain, query
     from sparkshed.sql.errors import (
         BoundError,
@@ -29,6 +30,7 @@ _EXPORTS = {
     "disable": "sparkshed.spark.session",
     "query": "sparkshed.spark.session",
     "explain": "sparkshed.spark.session",
+    "register_predicate": "sparkshed.predicates",
     "ShedError": "sparkshed.sql.errors",
     "HintError": "sparkshed.sql.errors",
     "StatementError": "sparkshed.sql.errors",
@@ -53,6 +55,7 @@ __all__ = [
     "enable",
     "explain",
     "query",
+    "register_predicate",
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -10,13 +9,15 @@ from sqlglot import exp
 from sparkshed.sql.block import JoinBlock, Payload, Stream
 from sparkshed.sql.bounds import TimeBound
 from sparkshed.sql.catalog import Catalog
-from sparkshed.sql.compile import Compiler, NotCompiledError, pieces
+from sparkshed.sql.compile import Compiler, NotCompiledError
 from sparkshed.sql.conjuncts import Conjunct, chains_comparisons
 from sparkshed.sql.errors import StatementError
 from sparkshed.sql.expr import Call, Col, Expr, Lit
+from sparkshed.sql.forms import indexed
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import is_compact, strip
 from sparkshed.sql.outline import Block
+from sparkshed.sql.pieces import pieces
 from sparkshed.sql.predicate import Band, Equality, Predicate
 from sparkshed.sql.relations import read_from
 from sparkshed.sql.rewrite import Edit, needed_columns
@@ -29,10 +30,7 @@ from sparkshed.sql.times import (
     read_gaps,
     streams_without_plain_bound,
 )
-from sparkshed.sql.typing import Typer, is_evaluated
-
-#: Parts of nested types whose values are equal to Spark when their bytes are not, or never equal.
-_NO_KEY = re.compile(r"float|double|map<|variant|collate|interval|void")
+from sparkshed.sql.typing import Typer, is_key_type
 
 #: Common functions that need no question to Spark.
 _DETERMINISTIC = (exp.And, exp.Or, exp.Abs, exp.Case, exp.Cast, exp.Coalesce, exp.Greatest, exp.If, exp.Least)
@@ -154,7 +152,7 @@ class _Analysis:
     def _load_types(self, joining: list[Conjunct]) -> None:
         texts, constants = [], []
         for conjunct in joining:
-            for node in pieces(conjunct, conjunct.node):
+            for node in pieces(conjunct, conjunct.node, self._catalog.predicate):
                 texts.append(conjunct.text(node))
                 if conjunct.streams(node) == frozenset():
                     constants.append(texts[-1])
@@ -203,7 +201,7 @@ class _Analysis:
         if any(streams is None or len(streams) != 1 for streams in reads) or reads[0] == reads[1]:
             return None
         common = self._typer.common_type(*(conjunct.text(side) for side in sides))
-        if common is None or not _is_key_type(common):
+        if common is None or not is_key_type(common):
             return None
         compiler = self._compiler(conjunct)
         left, right = (compiler.leaf(side, cast=common) for side in sides)
@@ -212,13 +210,12 @@ class _Analysis:
         return Predicate(conjunct.plain_text(), expr, Equality(left, right, null_safe))
 
     def _compiler(self, conjunct: Conjunct, *, split_sums: bool = False) -> Compiler:
-        return Compiler(conjunct, self._typer, self.inputs, ansi=self._catalog.ansi, split_sums=split_sums)
+        return Compiler(conjunct, self._typer, self.inputs, self._catalog, split_sums=split_sums)
 
     def _predicate(self, conjunct: Conjunct, gaps: Gaps | None) -> Predicate:
         usable = gaps is not None and not is_compact(conjunct)
         if gaps is None or not usable:
-            expr = self._compiler(conjunct).compile()
-            return Predicate(conjunct.plain_text(), expr)
+            return Predicate(conjunct.plain_text(), *indexed(self._compiler(conjunct).compile()))
         band = self._band(gaps)
         if gaps.is_time:
             return Predicate(conjunct.plain_text(), _time_expr(band), band)
@@ -256,9 +253,3 @@ def _time_expr(band: Band) -> Expr:
             parts.append(Call(op, (band.left, shifted), "boolean"))
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
 
-
-def _is_key_type(type_: str) -> bool:
-    if is_evaluated(type_):
-        return type_ != "void"
-    nested = type_.startswith(("struct<", "array<"))
-    return nested and _NO_KEY.search(type_) is None

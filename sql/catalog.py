@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
+from sparkshed.sql.expr import PythonPredicate
+
 _OFFSET = r"[+-]\d{1,2}(:?\d{2})?(:?\d{2})?"
 _FIXED_ZONE = re.compile(rf"Z|UTC|GMT|UT|Etc/\w+([+-]\d+)?|(UTC|GMT|UT)?{_OFFSET}", re.IGNORECASE)
 
@@ -24,6 +26,8 @@ class Catalog(Protocol):
     case_sensitive: bool
     ansi: bool
     time_zone: str
+    #: Whether `size(NULL)` is -1 instead of NULL.
+    null_has_size: bool
 
     def schema(self, query: str) -> tuple[Field, ...]:
         """Columns of a query; raises Spark's own error when it does not resolve."""
@@ -33,6 +37,9 @@ class Catalog(Protocol):
 
     def constants(self, query: str) -> tuple[object, ...]:
         """The one row of a query without relations, in physical form (see :class:`Lit`)."""
+
+    def predicate(self, name: str) -> PythonPredicate | None:
+        """The Python predicate of that name, in any case; None for other functions."""
 
 
 def is_fixed_zone(zone: str) -> bool:

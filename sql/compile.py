@@ -7,93 +7,34 @@ semantics are Spark's own. The engine combines such columns with the operators o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from sqlglot import exp
 
+from sparkshed.sql.catalog import Catalog
+from sparkshed.sql.collective import Collective, recognise
 from sparkshed.sql.conjuncts import Conjunct
-from sparkshed.sql.expr import Call, Col, Expr, Lit
+from sparkshed.sql.expr import Apply, Call, Col, Expr, Lit, PythonPredicate
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import strip
+from sparkshed.sql.pieces import ARITHMETIC, BOOLEAN, CHOICES, COMPARE, application
 from sparkshed.sql.types import FRACTIONAL, INTEGRAL, decimal_of, is_integral, is_numeric
 from sparkshed.sql.typing import Typer, is_evaluated
 
-_COMPARE: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NullSafeEQ: "<=>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
-_ARITHMETIC: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
-}
-_CONNECTIVES: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.NEQ, exp.NullSafeNEQ)
-_CHOICES: tuple[type[exp.Expr], ...] = (exp.Coalesce, exp.Greatest, exp.Least)
-_BOOLEAN: tuple[type[exp.Expr], ...] = (*_CONNECTIVES, exp.Not, exp.Is, exp.In, exp.Between, *_COMPARE)
+#: Nodes that can raise an error in ANSI mode.
+_FAILING = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Bracket)
 
 
 class NotCompiledError(Exception):
     """The condition has a form that only Spark evaluates."""
 
 
-def pieces(conjunct: Conjunct, node: exp.Expr) -> Iterator[exp.Expr]:
-    """Nodes whose types compilation will ask for, so that they can be asked for at once."""
-    inner = strip(node)
-    streams = conjunct.streams(inner)
-    if streams is None:
-        return
-    if isinstance(inner, exp.If) and isinstance(inner.parent, exp.Case):
-        # WHEN … THEN … is no expression of its own.
-        for child in inner.iter_expressions():
-            yield from pieces(conjunct, child)
-        return
-    if len(streams) <= 1:
-        yield inner
-        if isinstance(inner, (exp.Add, exp.Sub)):
-            parts = (inner.this, inner.expression)
-            if streams and not all(conjunct.streams(part) for part in parts):
-                for part in parts:
-                    yield from pieces(conjunct, part)
-        return
-    if not isinstance(inner, _BOOLEAN):
-        yield inner
-    for operand in _operands(inner):
-        yield from pieces(conjunct, operand)
-
-
-def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """What the compiler looks into; nothing for a node that it leaves to Spark."""
-    operands: list[exp.Expr | None] = []
-    if isinstance(node, (*_CONNECTIVES, *_COMPARE, *_ARITHMETIC)):
-        operands = [node.this, node.expression]
-    elif isinstance(node, (exp.Not, exp.Is, exp.Neg, exp.Abs)):
-        operands = [node.this]
-    elif isinstance(node, (exp.In, *_CHOICES)):
-        operands = [node.this, *node.expressions]
-    elif isinstance(node, exp.Between):
-        operands = [node.this, node.args["low"], node.args["high"]]
-    elif isinstance(node, exp.If):
-        operands = [node.this, node.args["true"], node.args.get("false")]
-    elif isinstance(node, exp.Case):
-        branches = [part for branch in node.args["ifs"] for part in (branch.this, branch.args["true"])]
-        operands = [node.this, *branches, node.args.get("default")]
-    return [operand for operand in operands if operand is not None]
-
-
 class Compiler:
     """Compiles one conjunct; leaves are registered as inputs of their streams."""
 
     def __init__(
-        self, conjunct: Conjunct, typer: Typer, inputs: Inputs, *, ansi: bool, split_sums: bool = False
+        self, conjunct: Conjunct, typer: Typer, inputs: Inputs, catalog: Catalog, *, split_sums: bool = False
     ) -> None:
         """With `split_sums`, `b.x + 1` stays a sum over the plain column instead of one input."""
-        self._ansi = ansi
+        self._catalog = catalog
         self._conjunct = conjunct
         self._typer = typer
         self._inputs = inputs
@@ -138,24 +79,33 @@ class Compiler:
             parts = (inner.this, inner.expression)
             if not all(self._conjunct.streams(part) for part in parts):
                 return None
-        if self._may_fail(inner):
-            # Spark meets it only on rows that pass the other conditions; below the join it meets all.
-            raise NotCompiledError(self._conjunct.text(inner))
-        if not certain and not isinstance(inner, (exp.Column, exp.Dot)):
-            # Spark might never reach this piece; computed below the join it could fail for nothing.
-            raise NotCompiledError(self._conjunct.text(inner))
-        column = self.leaf(inner)
+        column = self._input(inner, certain=certain)
         if not is_evaluated(column.type):
             raise NotCompiledError(column.text)
         return column
 
+    def _input(self, node: exp.Expr, *, certain: bool, cast: str | None = None) -> Col:
+        """An input column of any type, if Spark may compute it below the join."""
+        if self._may_fail(node):
+            # Spark meets it only on rows that pass the other conditions; below the join it meets all.
+            raise NotCompiledError(self._conjunct.text(node))
+        if not certain and not isinstance(node, (exp.Column, exp.Dot)):
+            # Spark might never reach this piece; computed below the join it could fail for nothing.
+            raise NotCompiledError(self._conjunct.text(node))
+        return self.leaf(node, cast)
+
     def _may_fail(self, node: exp.Expr) -> bool:
         """Whether computing the node can raise an error in ANSI mode, for some row."""
-        if not self._ansi:
+        if not self._catalog.ansi:
             return False
-        return any(self._raises(part) for part in node.walk() if self._conjunct.streams(part))
+        return any(self._raises(part, within=node) for part in node.walk())
 
-    def _raises(self, node: exp.Expr) -> bool:
+    def _raises(self, node: exp.Expr, within: exp.Expr) -> bool:
+        if _in_lambda(node, within):
+            # Variables have no type to ask Spark for; only constants are known not to fail.
+            return isinstance(node, _FAILING) and not isinstance(node.this, exp.Literal)
+        if not self._conjunct.streams(node):
+            return False
         if isinstance(node, (exp.Div, exp.IntDiv, exp.Mod)):
             return bool(self._conjunct.streams(node.expression))
         if isinstance(node, exp.Cast):
@@ -179,8 +129,8 @@ class Compiler:
             return Call(op, (left, self._boolean(node.expression, certain=False)), "boolean")
         if isinstance(node, exp.Not):
             return _negated(self._boolean(node.this, certain=certain))
-        if type(node) in _COMPARE:
-            return self._compare(_COMPARE[type(node)], node.this, node.expression, certain=certain)
+        if type(node) in COMPARE:
+            return self._compare(COMPARE[type(node)], node.this, node.expression, certain=certain)
         if isinstance(node, exp.NEQ):
             return _negated(self._compare("=", node.this, node.expression, certain=certain))
         if isinstance(node, exp.NullSafeNEQ):
@@ -194,7 +144,7 @@ class Compiler:
             return Call("isnull", (self._value(node.this, certain=certain),), "boolean")
         if isinstance(node, exp.In) and node.expressions:
             return self._in(node, certain=certain)
-        if isinstance(node, (exp.Case, exp.If, exp.Coalesce)):
+        if isinstance(node, (exp.Case, exp.If, exp.Coalesce, exp.Anonymous)):
             return self._value(node, certain=certain)
         raise NotCompiledError(self._conjunct.text(node))
 
@@ -222,15 +172,21 @@ class Compiler:
         simple = self._simple(node, certain=certain)
         if simple is not None:
             return simple
-        if isinstance(node, _BOOLEAN):
+        if isinstance(node, BOOLEAN):
             return self._boolean(node, certain=certain)
+        applied = application(node, self._catalog.predicate)
+        if applied is not None:
+            return self._apply(*applied, certain=certain)
+        collective = recognise(self._conjunct, node)
+        if collective is not None:
+            return self._collective(collective, certain=certain)
         type_ = self._type(node)
-        if type(node) in _ARITHMETIC:
-            return self._arithmetic(_ARITHMETIC[type(node)], node, type_, certain=certain)
+        if type(node) in ARITHMETIC:
+            return self._arithmetic(ARITHMETIC[type(node)], node, type_, certain=certain)
         if isinstance(node, (exp.Neg, exp.Abs)) and is_numeric(type_):
             operand = self._value(node.this, certain=certain)
             return Call("neg" if isinstance(node, exp.Neg) else "abs", (operand,), type_)
-        if isinstance(node, _CHOICES):
+        if isinstance(node, CHOICES):
             arguments = [node.this, *node.expressions]
             op = type(node).__name__.lower()
             return self._choice(op, arguments, type_, certain=certain)
@@ -241,6 +197,37 @@ class Compiler:
             branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
             return self._case(node.this, branches, node.args.get("default"), type_, certain=certain)
         raise NotCompiledError(self._conjunct.text(node))
+
+    def _apply(self, predicate: PythonPredicate, arguments: list[exp.Expr], *, certain: bool) -> Expr:
+        values = tuple(self._argument(argument, certain=certain) for argument in arguments)
+        return Apply(predicate, values)
+
+    def _argument(self, node: exp.Expr, *, certain: bool) -> Expr:
+        """What a Python predicate reads; unlike other operands it may be an array, a map or a struct."""
+        streams = self._conjunct.streams(node)
+        if streams is None or len(streams) > 1:
+            return self._value(node, certain=certain)
+        type_ = self._type(node)
+        nested = type_.startswith(("array<", "map<", "struct<"))
+        if type_ == "void" or not (nested or is_evaluated(type_)):
+            raise NotCompiledError(self._conjunct.text(node))
+        if streams:
+            return self._input(node, certain=certain)
+        if not nested:
+            return self._literal(node)
+        # The engine has no nested constants, so a stream brings it with each row.
+        owner = min(self._conjunct.streams() or ())
+        return self._inputs.column(owner, self._conjunct.text(node), type_)
+
+    def _collective(self, found: Collective, *, certain: bool) -> Expr:
+        type_ = found.operand_type(self._conjunct, self._typer)
+        if type_ is None:
+            raise NotCompiledError(self._conjunct.text(found.left))
+        sides = tuple(self._input(side, certain=certain, cast=type_) for side in (found.left, found.right))
+        call = Call(found.op, sides, found.type)
+        if found.null_has_size and self._catalog.null_has_size:
+            return Call("coalesce", (call, Lit(-1, "int", "-1")), "int")
+        return call
 
     def _arithmetic(self, op: str, node: exp.Expr, type_: str, *, certain: bool) -> Expr:
         decimal = decimal_of(type_)
@@ -301,6 +288,15 @@ class Compiler:
         if isinstance(value, Lit) and isinstance(value.value, int) and type_ in (*INTEGRAL, "double"):
             return Lit(float(value.value) if type_ == "double" else value.value, type_, value.text)
         return Call("cast", (value,), type_)
+
+
+def _in_lambda(node: exp.Expr, within: exp.Expr) -> bool:
+    """Whether a lambda function stands around the node, inside the other node."""
+    while node is not within and node.parent is not None:
+        node = node.parent
+        if isinstance(node, exp.Lambda):
+            return True
+    return False
 
 
 def _negated(condition: Expr) -> Expr:

@@ -35,7 +35,7 @@ class Conjunct:
         if node.find(*_OPAQUE):
             return None
         found = set()
-        for column in columns_in(node):
+        for column in columns_in(node, self.scope.fold):
             reference = self.scope.resolve(column_parts(column), self.visible)
             if reference is None:
                 return None
@@ -49,7 +49,7 @@ class Conjunct:
             return f"{self.text(node.this)} {node.meta['made']} {self.text(node.expression)}"
         start, end = span_of(node)
         source, pieces, at = self.fragment.text, [], start
-        for column in sorted(columns_in(node), key=span_of):
+        for column in sorted(columns_in(node, self.scope.fold), key=span_of):
             reference = self.scope.resolve(column_parts(column), self.visible)
             if reference is None:
                 continue

@@ -39,10 +39,23 @@ _SPANNED = (
 )
 
 
+def no_predicate(name: str) -> bool:
+    """Where no Python predicates are known."""
+    return False
+
+
 class StreamSparkParser(SparkParser):
     """Spark's parser plus streaming relations; a join without ON stays without."""
 
     ADD_JOIN_ON_TRUE = False
+
+    #: Whether a name is a Python predicate's, and not that of a function in some other dialect.
+    is_predicate: Callable[[str], bool] = staticmethod(no_predicate)
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
+        if self._curr and self.is_predicate(self._curr.text):
+            kwargs["anonymous"] = True
+        return super()._parse_function_call(*args, **kwargs)
 
     def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.text.upper() == "STREAM" and self._next:
@@ -131,11 +144,13 @@ def tokenize(text: str) -> list[Token]:
         raise StatementError(msg) from error
 
 
-def parse_fragment(text: str) -> exp.Select:
+def parse_fragment(text: str, is_predicate: Callable[[str], bool] = no_predicate) -> exp.Select:
     """Parse a `SELECT … FROM … WHERE …` fragment."""
     dialect = ShedSpark()
+    parser: Any = dialect.parser()
+    parser.is_predicate = is_predicate
     try:
-        trees = dialect.parser().parse(dialect.tokenize(text), text)
+        trees = parser.parse(dialect.tokenize(text), text)
     except (ParseError, TokenError) as error:
         detail = error.errors[0]["description"] if isinstance(error, ParseError) and error.errors else error
         msg = f"the join block of the hinted SELECT cannot be read: {detail}. In: {text}"

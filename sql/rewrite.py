@@ -82,7 +82,7 @@ def needed_columns(
         words |= {token.text.lower() for token in tokens}
         stars |= {owner for _, owner in _stars(tokens)}
     for conjunct in residual:
-        for column in columns_in(conjunct.node):
+        for column in columns_in(conjunct.node, scope.fold):
             words |= {part.lower() for part in column_parts(column)}
         if conjunct.streams() is None:
             words |= {token.text.lower() for token in tokenize(conjunct.fragment.cut(conjunct.node))}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from sparkshed.sql.catalog import Field
-from sparkshed.sql.dialect import parse_fragment, span_of
+from sparkshed.sql.dialect import no_predicate, parse_fragment, span_of
 from sparkshed.sql.errors import JoinError
 
 
@@ -46,12 +46,12 @@ class Scope:
     def __init__(self, relations: Sequence[Relation], *, case_sensitive: bool) -> None:
         """Take the relations of one join block, in order."""
         self.relations = tuple(relations)
-        self._fold = (lambda name: name) if case_sensitive else str.lower
+        self.fold: Callable[[str], str] = (lambda name: name) if case_sensitive else str.lower
         self.using: dict[str, int] = {}
         self.using_of_join: dict[int, tuple[str, ...]] = {}
         seen: set[str] = set()
         for relation in self.relations:
-            name = self._fold(relation.name)
+            name = self.fold(relation.name)
             if name in seen:
                 msg = (
                     f"two relations are named `{relation.name}`. "
@@ -59,7 +59,7 @@ class Scope:
                 )
                 raise JoinError(msg)
             seen.add(name)
-            names = [self._fold(field.name) for field in relation.fields]
+            names = [self.fold(field.name) for field in relation.fields]
             twice = next((n for n in names if names.count(n) > 1), None)
             if twice is not None:
                 msg = (
@@ -70,7 +70,7 @@ class Scope:
 
     def same(self, left: str, right: str) -> bool:
         """Whether two names are the same to Spark."""
-        return bool(self._fold(left) == self._fold(right))
+        return bool(self.fold(left) == self.fold(right))
 
     def field(self, relation: int, name: str) -> Field | None:
         """The relation's column of that name."""
@@ -81,13 +81,13 @@ class Scope:
         pairs = []
         self.using_of_join[right] = tuple(names)
         for name in names:
-            left = self.using.get(self._fold(name))
+            left = self.using.get(self.fold(name))
             if left is None:
                 left = next((r for r in range(right) if self.field(r, name)), None)
             if left is None or self.field(right, name) is None:
                 msg = f"USING column `{name}` is not on both sides of the join."
                 raise JoinError(msg)
-            self.using[self._fold(name)] = left
+            self.using[self.fold(name)] = left
             pairs.append((self.qualified(left, name), self.qualified(right, name)))
         return pairs
 
@@ -114,7 +114,7 @@ class Scope:
 
             keys = []
             for name in using:
-                owner = self.using[self._fold(name)]
+                owner = self.using[self.fold(name)]
                 keys.append(next(c for c in columns if c[0] == owner and self.same(c[1].name, name)))
             right = [(number, field) for field in self.relations[number].fields if not is_key(field)]
             columns = keys + [c for c in columns if c not in keys] + right
@@ -138,7 +138,7 @@ class Scope:
                         found.append(Reference(number, field, tuple(parts[length + 1 :])))
             if found:
                 return found[0] if len(found) == 1 else None
-        using = self.using.get(self._fold(parts[0]))
+        using = self.using.get(self.fold(parts[0]))
         if using is not None and using in visible:
             field = self.field(using, parts[0])
             return Reference(using, field, tuple(parts[1:])) if field else None
@@ -151,10 +151,10 @@ class Scope:
 class Fragment:
     """A parsed piece of SQL and the means to cut text from it."""
 
-    def __init__(self, text: str) -> None:
-        """Parse `SELECT … FROM … WHERE …`."""
+    def __init__(self, text: str, is_predicate: Callable[[str], bool] = no_predicate) -> None:
+        """Parse `SELECT … FROM … WHERE …`; `is_predicate` tells the names of Python predicates."""
         self.text = text
-        self.tree = parse_fragment(text)
+        self.tree = parse_fragment(text, is_predicate)
 
     def cut(self, node: exp.Expr) -> str:
         """The node's own text."""
@@ -167,12 +167,20 @@ def column_parts(column: exp.Column) -> list[str]:
     return [part.name for part in column.parts]
 
 
-def columns_in(node: exp.Expr) -> Iterator[exp.Column]:
-    """Column references in the node, sub-queries left out."""
+def columns_in(
+    node: exp.Expr, fold: Callable[[str], str], bound: frozenset[str] = frozenset()
+) -> Iterator[exp.Column]:
+    """Column references in the node, sub-queries and variables of lambda functions left out.
+
+    The parser knows a variable only where it is spelled the same; `fold` tells what is the same to Spark.
+    """
     if isinstance(node, exp.Column):
-        yield node
+        if fold(node.parts[0].name) not in bound:
+            yield node
         return
     if isinstance(node, (exp.Select, exp.SetOperation)):
         return
+    if isinstance(node, exp.Lambda):
+        bound |= {fold(variable.name) for variable in node.expressions}
     for child in node.iter_expressions():
-        yield from columns_in(child)
+        yield from columns_in(child, fold, bound)

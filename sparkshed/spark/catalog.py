@@ -8,7 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sparkshed.predicates import find_predicate
 from sparkshed.sql.catalog import Field
+from sparkshed.sql.expr import PythonPredicate
 
 #: Runs a text as `spark.sql` did before sparkshed was enabled, with the statement's parameters.
 RunSql = Callable[[str], DataFrame]
@@ -27,6 +29,7 @@ class SparkCatalog:
         self._schemas: dict[str, tuple[Field, ...]] = {}
         self.case_sensitive = _is_true(session, "spark.sql.caseSensitive")
         self.ansi = _is_true(session, "spark.sql.ansi.enabled")
+        self.null_has_size = not self.ansi and _is_true(session, "spark.sql.legacy.sizeOfNull")
         self.time_zone = str(session.conf.get("spark.sql.session.timeZone"))
 
     def schema(self, query: str) -> tuple[Field, ...]:
@@ -51,6 +54,10 @@ class SparkCatalog:
         ]
         (row,) = frame.selectExpr(*items).collect()
         return tuple(physical_value(value) for value in row)
+
+    def predicate(self, name: str) -> PythonPredicate | None:
+        """The Python predicate of that name."""
+        return find_predicate(name)
 
 
 def _is_true(session: SparkSession, setting: str) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from sparkshed.predicates import registered
+from sparkshed.spark.functions import identity, install, keep_installed, stop_installing
 from sparkshed.spark.runner import Statement
 from sparkshed.sql.errors import ShedError
 
@@ -24,9 +26,10 @@ def enable(spark: SparkSession) -> SparkSession:
     """
     _check(spark)
     with _lock:
-        _enabled.add(_identity(spark))
+        _enabled.add(identity(spark))
         if not _originals:
             _install()
+    keep_installed(spark)
     return spark
 
 
@@ -34,7 +37,8 @@ def disable(spark: SparkSession) -> SparkSession:
     """Undo :func:`enable`; returns the same session."""
     _check(spark)
     with _lock:
-        _enabled.discard(_identity(spark))
+        _enabled.discard(identity(spark))
+        stop_installing(spark)
         if not _enabled:
             _uninstall()
     return spark
@@ -43,6 +47,7 @@ def disable(spark: SparkSession) -> SparkSession:
 def query(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
     """Run a hinted statement without touching `spark.sql`; takes what `spark.sql` takes."""
     _check(spark)
+    install(spark)
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).run()
 
 
@@ -51,6 +56,7 @@ def explain(
 ) -> str:
     """The shed plans of a statement as text; mode is `simple`, `extended` or `formatted`."""
     _check(spark)
+    install(spark)
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode)
 
 
@@ -64,11 +70,6 @@ def _check(spark: object) -> None:
         raise ShedError(msg)
 
 
-def _identity(spark: SparkSession) -> str:
-    """One string per session, whichever Python object stands for it."""
-    return str(spark._jsparkSession.sessionUUID())
-
-
 def _plain_sql(spark: SparkSession) -> Any:
     """`spark.sql` as Spark has it."""
     original = _originals.get("sql", SparkSession.sql)
@@ -80,8 +81,11 @@ def _install() -> None:
 
     @functools.wraps(_originals["sql"])
     def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
-        if isinstance(sqlQuery, str) and "/*+" in sqlQuery and _identity(self) in _enabled:
-            return query(self, sqlQuery, args, **kwargs)
+        hinted = isinstance(sqlQuery, str) and "/*+" in sqlQuery
+        if (hinted or registered()) and identity(self) in _enabled:
+            if hinted:
+                return query(self, sqlQuery, args, **kwargs)
+            install(self)
         return _plain_sql(self)(sqlQuery, args, **kwargs)
 
     @functools.wraps(_originals["newSession"])
@@ -89,8 +93,11 @@ def _install() -> None:
         original = _originals.get("newSession")
         child = original(self) if original else type(self).newSession(self)
         with _lock:
-            if _identity(self) in _enabled:
-                _enabled.add(_identity(child))
+            enabled = identity(self) in _enabled
+            if enabled:
+                _enabled.add(identity(child))
+        if enabled:
+            keep_installed(child)
         return child
 
     SparkSession.sql = sql  # type: ignore[method-assign]
