@@ -222,8 +222,8 @@ def _kernel_text(kernel: Kernel) -> str:
         )
         return f"equality on {keys}"
     if isinstance(kernel, BandKernel):
-        band = kernel.band
-        return f"band on {band.left.text} - {band.right.text} in {_interval_text(band)}"
+        bands = [f"{b.left.text} - {b.right.text} in {_interval_text(b)}" for b in kernel.bands]
+        return f"band on {', '.join(bands)}"
     if isinstance(kernel, SetKernel):
         sets = kernel.overlap
         sharing = f"{kernel.subset} shared item{'s' if kernel.subset > 1 else ''}"

@@ -80,6 +80,11 @@ def _options(plan: ShedJoin, joined: list[int], target: int, window: float) -> I
         for predicate in covered:
             touched *= selectivity(plan, predicate)
         yield pricing.option(EqualityKernel(keys), covered, IndexStatistics(touched), ENTRY)
+    for together in _bands_by_column(ready, target):
+        touched = 1.0
+        for predicate in together:
+            touched *= selectivity(plan, predicate)
+        yield pricing.option(BandKernel(together), together, IndexStatistics(touched), ENTRY)
     for predicate in ready:
         yield from _single(plan, predicate, pricing)
     yield pricing.option(ScanKernel(), (), IndexStatistics(1.0, lookups=0.0), CELL)
@@ -89,10 +94,7 @@ def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator
     """Options that use the index of one condition."""
     form = predicate.form
     known = plan.statistics.predicates.get(predicate)
-    if isinstance(form, Band):
-        index = known.indexes[0] if known else IndexStatistics(selectivity(plan, predicate))
-        yield pricing.option(BandKernel(form), [predicate] if form.exact else [], index, ENTRY)
-    elif isinstance(form, Overlap):
+    if isinstance(form, Overlap):
         for index in known.indexes if known else (IndexStatistics(0.1),):
             yield pricing.option(SetKernel(form, index.subset), [predicate], index, SHARED)
     elif isinstance(form, WeightedOverlap):
@@ -102,6 +104,17 @@ def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator
         width = known.width if known else 0.0
         index = IndexStatistics(1.0, lookups=0.0)
         yield pricing.option(VectorKernel(form, predicate), [predicate], index, CELL + width * NUMBER)
+
+
+def _bands_by_column(ready: list[Predicate], target: int) -> list[tuple[Predicate, ...]]:
+    """Bands on the same column of the target: they narrow one range."""
+    found: dict[tuple[int, bool], list[Predicate]] = {}
+    for predicate in ready:
+        form = predicate.form
+        if isinstance(form, Band):
+            column = form.left if form.left.stream == target else form.right
+            found.setdefault((column.column, form.exact), []).append(predicate)
+    return [tuple(together) for together in found.values()]
 
 
 @dataclass(frozen=True, slots=True)

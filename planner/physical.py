@@ -42,14 +42,27 @@ class EqualityKernel:
 
 @dataclass(frozen=True, slots=True)
 class BandKernel:
-    """Look up rows in a range of values, then check `checks` of the hop."""
+    """Look up rows in a range of values; several bands on one column of the target make one range.
 
-    band: Band
+    Every predicate has a band as its form; it is checked where rounding could decide.
+    """
+
+    predicates: tuple[Predicate, ...]
+
+    def __post_init__(self) -> None:
+        if not self.predicates or len({band.exact for band in self.bands}) != 1:
+            msg = "a band kernel needs bands, all of them exact or none"
+            raise ValueError(msg)
+
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """The ranges."""
+        return tuple(p.form for p in self.predicates if isinstance(p.form, Band))
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """The conditions that it looks up."""
-        return (self.band,)
+        return self.bands
 
 
 @dataclass(frozen=True, slots=True)

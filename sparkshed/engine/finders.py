@@ -29,7 +29,7 @@ def bind(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: Directi
     if isinstance(kernel, EqualityKernel):
         return RangeFinder(EqualityProbe(kernel, target, stores), limit, counters)
     if isinstance(kernel, BandKernel):
-        return RangeFinder(BandProbe(kernel.band, target, stores), limit, counters)
+        return RangeFinder(BandProbe(kernel, target, stores, Evaluator(spec.ansi)), limit, counters)
     if isinstance(kernel, SetKernel):
         rule = SetRule(kernel.overlap.least, kernel.subset)
         return SetFinder(sides(kernel.overlap, target), "sets", rule, stores, limit, counters)

@@ -15,7 +15,8 @@ class Needles(NamedTuple):
 
     `of[n]` is the needle of partial result n (None: its own). Needles that are not `alive` match
     nothing; those in `every` match all keys. `hashes` spread equality keys over 32 bits. Rows outside
-    the keys meet every partial result, or those that `lead` says.
+    the keys meet every partial result, or those that `lead` says. Keys in the range `inner` match for
+    certain; with others in `[low, high]` rounding decides.
     """
 
     low: AnyArray
@@ -25,6 +26,27 @@ class Needles(NamedTuple):
     every: Bools | None = None
     hashes: npt.NDArray[np.uint32] | None = None
     lead: Bools | None = None
+    inner: tuple[AnyArray, AnyArray] | None = None
+
+
+class Found(NamedTuple):
+    """Where the matches of some needles are: `[start, stop)`; `loose` where they must be verified."""
+
+    start: Ints
+    stop: Ints
+    loose: Bools | None = None
+
+    def take(self, numbers: Ints) -> Found:
+        """The matches of some of the needles."""
+        loose = None if self.loose is None else self.loose.take(numbers)
+        return Found(self.start.take(numbers), self.stop.take(numbers), loose)
+
+    def both(self, other: Found) -> Found:
+        """What two needles match in the same index."""
+        loose = self.loose
+        if other.loose is not None:
+            loose = other.loose if loose is None else loose | other.loose
+        return Found(np.maximum(self.start, other.start), np.minimum(self.stop, other.stop), loose)
 
 
 class SortedIndex:
@@ -40,17 +62,29 @@ class SortedIndex:
         self.keys = keys
         self.rows = rows
 
-    def search(self, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
-        """Start and length of the range of keys that matches each chosen needle."""
+    def search(self, needles: Needles, chosen: Ints) -> Found:
+        """The range of keys that matches each chosen needle."""
         assert needles.high is not None
         start: Ints = self.keys.searchsorted(needles.low.take(chosen))
-        count: Ints = self.keys.searchsorted(needles.high.take(chosen), "right") - start
-        np.maximum(count, 0, out=count)
+        stop: Ints = self.keys.searchsorted(needles.high.take(chosen), "right")
+        loose = self._loose(needles.inner, chosen, start, stop)
         if needles.every is not None:
             every = needles.every.take(chosen)
             start[every] = 0
-            count[every] = len(self.keys)
-        return start, count
+            stop[every] = len(self.keys)
+            loose = every if loose is None else loose | every
+        return Found(start, stop, loose)
+
+    def _loose(
+        self, inner: tuple[AnyArray, AnyArray] | None, chosen: Ints, start: Ints, stop: Ints
+    ) -> Bools | None:
+        """Where the first or the last key found is outside the inner range."""
+        if inner is None or not len(self.keys):
+            return None
+        last = len(self.keys) - 1
+        certain = self.keys.take(np.minimum(start, last)) >= inner[0].take(chosen)
+        certain &= self.keys.take(np.clip(stop - 1, 0, last)) <= inner[1].take(chosen)
+        return None if certain.all() else ~certain
 
     def merged(self, other: SortedIndex) -> SortedIndex:
         """Both indexes in one, by merging."""
@@ -81,19 +115,19 @@ class HashIndex(SortedIndex):
         self.present: Bools = np.zeros(1 << (8 * len(keys)).bit_length(), np.bool_)
         self.present[_buckets(hashes(keys), len(self.present))] = True
 
-    def search(self, needles: Needles, chosen: Ints) -> tuple[Ints, Ints]:
-        """Start and length of the run of keys that equals each chosen needle."""
-        start, count = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
+    def search(self, needles: Needles, chosen: Ints) -> Found:
+        """The run of keys that equals each chosen needle."""
+        start, stop = np.zeros(len(chosen), np.int64), np.zeros(len(chosen), np.int64)
         if not len(self.keys):
-            return start, count
+            return Found(start, stop)
         assert needles.hashes is not None
         likely = np.flatnonzero(self.present.take(_buckets(needles.hashes.take(chosen), len(self.present))))
         low = needles.low.take(chosen.take(likely))
         found: Ints = self.keys.searchsorted(low)
         place = np.minimum(found, len(self.keys) - 1)
         start[likely] = found
-        count[likely] = (self.ends.take(place) - found) * (self.keys.take(place) == low)
-        return start, count
+        stop[likely] = np.where(self.keys.take(place) == low, self.ends.take(place), found)
+        return Found(start, stop)
 
 
 def sorted_by(keys: AnyArray, rows: Ints) -> tuple[AnyArray, Ints]:

@@ -15,14 +15,15 @@ import pyarrow as pa
 from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, both_valid, shift
 from sparkshed.engine.codes import mix
 from sparkshed.engine.decode import decode
+from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.index import HashIndex, Needles, SortedIndex, hashes, sorted_by
 from sparkshed.engine.partials import Candidates, Partials, distinct
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import BasicWindow
-from sparkshed.planner.physical import EqualityKernel
+from sparkshed.planner.physical import BandKernel, EqualityKernel
 from sparkshed.sql.expr import Col
 from sparkshed.sql.predicate import Band, Form
-from sparkshed.sql.types import decimal_of
+from sparkshed.sql.types import FRACTIONAL, decimal_of
 
 
 class ScanProbe:
@@ -31,14 +32,15 @@ class ScanProbe:
     key: Hashable = "scan"
     timed = True
     searched = False
+    settled = True
 
     def index(self, window: BasicWindow) -> SortedIndex:
         """The window is sorted by time already."""
         return SortedIndex(window.times, window.rows)
 
-    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Sequence[Needles]:
         """Search for the time range."""
-        return Needles(low, high)
+        return (Needles(low, high),)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Nothing to verify."""
@@ -60,6 +62,7 @@ class EqualityProbe:
         self._other = [other for _, other in pairs]
         self._safe = [key.null_safe for key in kernel.keys]
         self._hashed = len(pairs) > 1 or any(self._safe)
+        self.settled = not self._hashed
         self.key: Hashable = (
             "equality",
             *((c.column, s) for c, s in zip(self._own, self._safe, strict=True)),
@@ -70,7 +73,7 @@ class EqualityProbe:
         keys = self._keys([self._codes(own, window.rows) for own in self._own])
         return HashIndex(*sorted_by(*_only_valid(keys, window.rows)))
 
-    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Sequence[Needles]:
         """Search for the other side's key, once per distinct row where one stream provides it."""
         streams = {other.stream for other in self._other}
         of: Ints | None = None
@@ -79,12 +82,10 @@ class EqualityProbe:
             stream = next(iter(streams))
             rows[stream], of = distinct(rows[stream])
         keys = self._keys([self._codes(other, rows[other.stream]) for other in self._other])
-        return Needles(keys.values, None, of, keys.valid, hashes=hashes(keys.values))
+        return (Needles(keys.values, None, of, keys.valid, hashes=hashes(keys.values)),)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Compare hashed keys column by column."""
-        if not self._hashed:
-            return None
         equal = np.ones(candidates.size, np.bool_)
         for own, other in zip(self._own, self._other, strict=True):
             left = self._codes(own, candidates.rows)
@@ -109,27 +110,30 @@ def _same(left: Vector, right: Vector) -> Bools:
 
 
 class BandProbe:
-    """Rows whose value lies in a range around the other side's.
+    """Rows whose value lies in a range around each of the other sides' values.
 
     Exact bands search 64-bit integers. Others search doubles in a range that is widened by more than
-    any rounding of the predicate; infinities and NaN, for which subtraction is no guide, are always
-    candidates. The hop's checks decide.
+    any rounding of the condition, and know a narrower range in which it holds for certain; what lies
+    between the two is verified. So are infinities and NaN, for which subtraction is no guide::
+
+                 widened                                    widened
+        ────────┤▒▒▒▒▒▒▒├──────── holds for certain ────────┤▒▒▒▒▒▒▒├────────▶ value of the target
+              low - slack                                 high + slack
     """
 
     timed = False
     searched = True
+    settled = True
 
-    def __init__(self, band: Band, target: int, stores: Sequence[RowStore]) -> None:
-        """Turn `low <= left - right <= high` into a range for the target's column."""
-        self._own, self._other = sides(band, target)
-        low, high = _finite(band.low), _finite(band.high)
-        if target == band.right.stream:
-            low, high = _negated(high), _negated(low)
-        self._low, self._high = low, high
-        self._exact = band.exact
+    def __init__(
+        self, kernel: BandKernel, target: int, stores: Sequence[RowStore], evaluator: Evaluator
+    ) -> None:
+        """Take the bands, all of them on the same column of the target."""
+        self._ranges = [_Range(band, target) for band in kernel.bands]
+        self._own, self._exact = self._ranges[0].own, kernel.bands[0].exact
+        self._predicates = kernel.predicates
         self._stores = stores
-        narrow = "float" in (self._own.type, self._other.type)
-        self._slack, self._least = (2.0**-21, 2.0**-146) if narrow else (2.0**-48, 2.0**-1070)
+        self._evaluator = evaluator
         self.key: Hashable = ("band", self._own.column, self._exact)
 
     def index(self, window: BasicWindow) -> SortedIndex:
@@ -143,21 +147,47 @@ class BandProbe:
         keys, plain = sorted_by(values[finite], rows[finite])
         return SortedIndex(keys, np.concatenate([plain, rows[~finite]]))
 
-    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
-        """Search around the other side's value, once per distinct row."""
-        rows, of = partials.rows[self._other.stream], None
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Sequence[Needles]:
+        """Search around each of the other sides' values, once per distinct row."""
+        return [self._around(range_, partials) for range_ in self._ranges]
+
+    def _around(self, range_: _Range, partials: Partials) -> Needles:
+        rows, of = partials.rows[range_.other.stream], None
         if len(partials.rows) > 1:
             rows, of = distinct(rows)
-        centre = self._lane(self._other, rows)
-        return self._whole(centre, of) if self._exact else self._widened(centre, of)
+        return range_.needles(self._lane(range_.other, rows), of)
 
     def verify(self, candidates: Candidates) -> Bools | None:
-        """Exact bands need no check, others have it among the hop's checks."""
-        return None
+        """The conditions themselves."""
+        passed = np.ones(candidates.size, np.bool_)
+        for predicate in self._predicates:
+            passed &= self._evaluator.holds(predicate.expr, candidates)
+        return passed
 
     def _lane(self, column: Col, rows: Ints) -> Vector:
         form = _as_whole if self._exact else _as_double
         return self._stores[column.stream].lane(form, column.column).take(rows)
+
+
+class _Range:
+    """`low <= left - right <= high` as a range for the target's column."""
+
+    def __init__(self, band: Band, target: int) -> None:
+        self.own, self.other = sides(band, target)
+        low, high = _finite(band.low), _finite(band.high)
+        # Without a finite bound, or where arithmetic can fail, the condition itself has to decide.
+        fractional = {self.own.type, self.other.type} <= set(FRACTIONAL)
+        self._certain = fractional and (low, high) == (band.low, band.high)
+        if target == band.right.stream:
+            low, high = _negated(high), _negated(low)
+        self._low, self._high = low, high
+        self._exact = band.exact
+        narrow = "float" in (self.own.type, self.other.type)
+        self._slack, self._least = (2.0**-21, 2.0**-146) if narrow else (2.0**-48, 2.0**-1070)
+
+    def needles(self, centre: Vector, of: Ints | None) -> Needles:
+        """Needles around the given values."""
+        return self._whole(centre, of) if self._exact else self._widened(centre, of)
 
     def _whole(self, centre: Vector, of: Ints | None) -> Needles:
         values, alive = centre
@@ -179,19 +209,25 @@ class BandProbe:
         values, alive = centre
         special = ~np.isfinite(values)
         with np.errstate(all="ignore"):
-            low, high = self._edge(values, self._low, -1.0), self._edge(values, self._high, 1.0)
-        return Needles(low, high, of, alive, special if special.any() else None)
+            low, inner_low = self._edge(values, self._low, -1.0)
+            high, inner_high = self._edge(values, self._high, 1.0)
+        every = special if special.any() else None
+        return Needles(low, high, of, alive, every, inner=(inner_low, inner_high))
 
-    def _edge(self, values: AnyArray, bound: float | int | None, sign: float) -> AnyArray:
+    def _edge(self, values: AnyArray, bound: float | int | None, sign: float) -> tuple[AnyArray, AnyArray]:
+        """One end of the range: the farthest value that may match, and the farthest that does."""
         if bound is None:
-            return np.full(len(values), sign * np.inf)
+            outer = np.full(len(values), sign * np.inf)
+            return outer, outer if self._certain else -outer
         edge = values + float(bound)
         reach = np.abs(values) + abs(float(bound))
         reach *= self._slack
         reach += self._least
         reach *= sign
-        reach += edge
-        return np.where(np.isnan(reach), sign * np.inf, reach)
+        outer, inner = edge + reach, edge - reach
+        unknown = np.isnan(outer)
+        inner = np.where(unknown | (not self._certain), -sign * np.inf, inner)
+        return np.where(unknown, sign * np.inf, outer), inner
 
 
 def _as_whole(array: pa.Array, type_: str) -> Vector:

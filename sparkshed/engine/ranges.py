@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints, is_sorted, repeat_ranges
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, both_valid, is_sorted, repeat_ranges
 from sparkshed.engine.finding import Pairs, window_range
-from sparkshed.engine.index import Needles, SortedIndex
+from sparkshed.engine.index import Found, Needles, SortedIndex
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.statistics import DirectionCounters
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -67,7 +67,11 @@ class Searched(Protocol):
 
     @property
     def searched(self) -> bool:
-        """Whether the search counts as work: a logarithm of the window's rows for each probe."""
+        """Whether the search counts as work: a logarithm of the stream's rows for each probe."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether keys that are found, and not loose, need no verification."""
 
     def index(self, window: BasicWindow) -> SortedIndex:
         """Sort the window's rows by key."""
@@ -82,19 +86,24 @@ class Lookup:
         self._limit = limit
         self._counters = counters
 
-    def look_up(self, needles: Needles, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
-        """Candidates of every needle, which may be more than one for a partial result."""
+    def look_up(
+        self, needles: Sequence[Needles], windows: Windows, low: Ints, high: Ints
+    ) -> Iterator[Pairs]:
+        """Rows that all sets of needles match; needle n has the time range `[low[n], high[n]]`."""
         first, last = windows.extents
-        alive = needles.alive
-        if alive is not None and needles.of is not None:
-            alive = alive.take(needles.of)
+        alive: Bools | None = None
+        for part in needles:
+            if part.alive is not None:
+                alive = both_valid(alive, part.alive if part.of is None else part.alive.take(part.of))
         begin, end = window_range(windows, low, high, alive)
-        pending = _Pending(self._limit)
-        for k, picks, start, counts in self._ranges(windows, needles, begin, end):
+        if self._searched.searched:
+            self._counters.searches += int(np.count_nonzero(end > begin)) * windows.size.bit_length()
+        pending = _Pending(self._limit, self._searched.settled)
+        for k, picks, found in self._ranges(windows, needles, begin, end):
             edge = (low.take(picks) > first[k]) | (high.take(picks) < last[k])
             if self._searched.timed:
                 edge[:] = False
-            pending.add(windows.ordered[k].index(self._searched), picks, start, counts, edge)
+            pending.add(windows.ordered[k].index(self._searched), picks, found, edge)
             if pending.total >= self._limit:
                 self._counters.comparisons += pending.total
                 yield from pending.flush()
@@ -102,38 +111,37 @@ class Lookup:
         yield from pending.flush()
 
     def _ranges(
-        self, windows: Windows, needles: Needles, begin: Ints, end: Ints
-    ) -> Iterator[tuple[int, Ints, Ints, Ints]]:
-        """Per window: partial results with candidates in it, and their index ranges."""
+        self, windows: Windows, needles: Sequence[Needles], begin: Ints, end: Ints
+    ) -> Iterator[tuple[int, Ints, Found]]:
+        """Per window: partial results with candidates in it, and where these are in the index."""
         by_pick = Overlaps(begin, end, len(windows))
-        shared = None if needles.of is None else _Shared(needles, begin, end, len(windows))
+        searches = [_Search(part, begin, end, len(windows)) for part in needles]
         for k in by_pick.occupied():
             picks = by_pick.of(k)
             if not len(picks):
                 continue
             index: SortedIndex = windows.ordered[k].index(self._searched)
-            always = len(index.rows) - len(index.keys)
-            if always:
-                meeting = picks if needles.lead is None else picks[needles.lead.take(picks)]
-                everyone = np.full(len(meeting), always)
-                yield k, meeting, np.full(len(meeting), len(index.keys)), everyone
-            if self._searched.searched:
-                self._counters.searches += len(picks) * len(index.keys).bit_length()
-            start, counts = (
-                index.search(needles, picks) if shared is None else shared.search(index, k, picks)
-            )
-            hit = np.flatnonzero(counts)
+            if len(index.rows) > len(index.keys):
+                lead = needles[0].lead
+                meeting = picks if lead is None else picks[lead.take(picks)]
+                sizes = np.zeros(len(meeting), np.int64)
+                everyone = Found(sizes + len(index.keys), sizes + len(index.rows), sizes == 0)
+                yield k, meeting, everyone
+            found = searches[0].run(index, k, picks)
+            for search in searches[1:]:
+                found = found.both(search.run(index, k, picks))
+            hit = np.flatnonzero(found.stop > found.start)
             if len(hit) == len(picks):
-                yield k, picks, start, counts
+                yield k, picks, found
             elif len(hit):
-                yield k, picks.take(hit), start.take(hit), counts.take(hit)
+                yield k, picks.take(hit), found.take(hit)
 
 
 class Probe(Searched, Protocol):
-    """An index with one search key for each partial result."""
+    """An index with search keys for each partial result."""
 
-    def needles(self, partials: Partials, low: Ints, high: Ints) -> Needles:
-        """Search keys of the partial results, whose time range is `[low, high]`."""
+    def needles(self, partials: Partials, low: Ints, high: Ints) -> Sequence[Needles]:
+        """Search keys of the partial results, whose time range is `[low, high]`; all have to match."""
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Which candidates really have the key; None if all do."""
@@ -156,13 +164,13 @@ class RangeFinder:
         return self._probe.verify(candidates)
 
 
-class _Shared:
+class _Search:
     """Searches each needle once per window, however many partial results share it."""
 
     def __init__(self, needles: Needles, begin: Ints, end: Ints, windows: int) -> None:
-        assert needles.of is not None
-        self._of = needles.of
         self._needles = needles
+        if needles.of is None:
+            return
         size = len(needles.low)
         earliest = np.full(size, windows)
         latest = np.zeros(size, np.int64)
@@ -170,20 +178,28 @@ class _Shared:
         np.maximum.at(latest, needles.of, end)
         self._overlaps = Overlaps(earliest, latest, windows)
         self._start = np.zeros(size, np.int64)
-        self._counts = np.zeros(size, np.int64)
+        self._stop = np.zeros(size, np.int64)
+        self._loose = np.zeros(size, np.bool_)
 
-    def search(self, index: SortedIndex, window: int, picks: Ints) -> tuple[Ints, Ints]:
+    def run(self, index: SortedIndex, window: int, picks: Ints) -> Found:
+        of = self._needles.of
+        if of is None:
+            return index.search(self._needles, picks)
         chosen = self._overlaps.of(window)
-        self._start[chosen], self._counts[chosen] = index.search(self._needles, chosen)
-        numbers = self._of.take(picks)
-        return self._start.take(numbers), self._counts.take(numbers)
+        found = index.search(self._needles, chosen)
+        self._start[chosen], self._stop[chosen] = found.start, found.stop
+        if found.loose is not None:
+            self._loose[chosen] = found.loose
+        loose = None if found.loose is None else self._loose
+        return Found(self._start, self._stop, loose).take(of.take(picks))
 
 
 class _Pending:
     """Index ranges of several windows, collected so that small windows are not expanded one by one."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, settled: bool) -> None:
         self._limit = limit
+        self._settled = settled
         self._reset()
 
     def _reset(self) -> None:
@@ -192,36 +208,42 @@ class _Pending:
         self._offset = 0
         self.total = 0
 
-    def add(self, index: SortedIndex, picks: Ints, start: Ints, counts: Ints, edge: AnyArray) -> None:
+    def add(self, index: SortedIndex, picks: Ints, found: Found, edge: Bools) -> None:
         if not self._rows or self._rows[-1] is not index.rows:
             self._offset += len(self._rows[-1]) if self._rows else 0
             self._rows.append(index.rows)
-        self._parts.append((picks, start + self._offset, counts, edge))
+        counts = found.stop - found.start
+        flags = edge.view(np.int8)
+        if found.loose is not None:
+            flags = flags | (found.loose.view(np.int8) << 1)
+        self._parts.append((picks, found.start + self._offset, counts, flags))
         self.total += int(counts.sum())
 
     def flush(self) -> Iterator[Pairs]:
         if not self._parts:
             return
         rows = _joined(self._rows)
-        picks, start, counts, edge = (_joined(list(column)) for column in zip(*self._parts, strict=True))
+        picks, start, counts, flags = (_joined(list(column)) for column in zip(*self._parts, strict=True))
         self._reset()
-        for flag in (False, True):
-            chosen = np.flatnonzero(edge == flag)
-            if len(chosen) == len(picks):
-                yield from _expand(rows, picks, start, counts, flag, self._limit)
-            elif len(chosen):
-                ranges = picks.take(chosen), start.take(chosen), counts.take(chosen)
-                yield from _expand(rows, *ranges, flag, self._limit)
+        for flag in range(4):
+            chosen = np.flatnonzero(flags == flag)
+            settled = self._settled and flag < 2
+            for pairs in _expand(rows, picks, start, counts, chosen, self._limit):
+                yield Pairs(*pairs, edge=bool(flag & 1), settled=settled)
 
 
 def _joined(parts: list[AnyArray]) -> AnyArray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _expand(rows: Ints, picks: Ints, start: Ints, counts: Ints, edge: bool, limit: int) -> Iterator[Pairs]:
-    """Spell the ranges out, at most `limit` pairs at a time; a long range may be cut anywhere."""
+def _expand(
+    rows: Ints, picks: Ints, start: Ints, counts: Ints, chosen: Ints, limit: int
+) -> Iterator[tuple[Ints, Ints]]:
+    """Spell the chosen ranges out, at most `limit` pairs at a time; a long range may be cut anywhere."""
+    if len(chosen) < len(picks):
+        picks, start, counts = picks.take(chosen), start.take(chosen), counts.take(chosen)
     stops = np.cumsum(counts)
-    total = int(stops[-1])
+    total = int(stops[-1]) if len(stops) else 0
     for begin in range(0, total, limit):
         end = min(begin + limit, total)
         i, j = int(stops.searchsorted(begin, "right")), int(stops.searchsorted(end)) + 1
@@ -230,4 +252,4 @@ def _expand(rows: Ints, picks: Ints, start: Ints, counts: Ints, edge: bool, limi
         starts[0] += skipped
         sizes[0] -= skipped
         sizes[-1] -= int(stops[j - 1]) - end
-        yield Pairs(np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes)), edge=edge)
+        yield np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes))

@@ -162,7 +162,7 @@ def kernels_of(predicate: Predicate) -> list[tuple[Kernel, tuple[Predicate, ...]
     if isinstance(form, Equality):
         return [(EqualityKernel((form,)), ())]
     if isinstance(form, Band):
-        return [(BandKernel(form), () if form.exact else (predicate,))]
+        return [(BandKernel((predicate,)), ())]
     if isinstance(form, Overlap):
         return [(SetKernel(form, size), ()) for size in range(1, min(form.least, LARGEST_SUBSET) + 1)]
     if isinstance(form, WeightedOverlap):

@@ -125,6 +125,7 @@ class SetFinder:
 
     timed = False
     searched = False
+    settled = True
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class SetFinder:
         needles = Needles(keys, None, hashes=hashes(keys), lead=lead)
         early, late = low.take(whose), high.take(whose)
         own = self._lists(self._own)
-        for found in self._postings.look_up(needles, windows, early, late):
+        for found in self._postings.look_up((needles,), windows, early, late):
             pairs, sought = self._in_time(found, early, late)
             partners = whose.take(pairs.picks)
             below, total = common_below(lists, rows.take(partners), own, pairs.rows, last.take(sought))
@@ -203,7 +204,7 @@ class SetFinder:
     ) -> Iterator[Pairs]:
         early, late = low.take(picks), high.take(picks)
         own = self._lists(self._own)
-        for found in self._scan.look_up(Needles(early, late), windows, early, late):
+        for found in self._scan.look_up((Needles(early, late),), windows, early, late):
             partners = picks.take(found.picks)
             everything = np.full(len(partners), np.iinfo(np.int32).max, np.int32)
             _, total = common_below(lists, rows.take(partners), own, found.rows, everything)

@@ -225,20 +225,27 @@ class World:
         for target in others:
             bound = bound | {target}
             due = [p for p in self.predicates if target in p.streams and p.streams <= bound]
-            kernel, used = self._kernel(due)
+            kernel, used = self._kernel(due, target)
             hops.append(Hop(target, kernel, tuple(p for p in due if p not in used)))
         return Direction(origin, tuple(hops))
 
-    def _kernel(self, due: list[Predicate]) -> tuple[Kernel, list[Predicate]]:
+    def _kernel(self, due: list[Predicate], target: int) -> tuple[Kernel, list[Predicate]]:
         equal = [p for p in due if isinstance(p.form, Equality)]
         bands = [p for p in due if isinstance(p.form, Band)]
         if equal and self.rng.random() < 0.7:
             return EqualityKernel(tuple(p.form for p in equal)), equal  # type: ignore[misc]
         if bands and self.rng.random() < 0.8:
-            band = self.rng.choice(bands)
-            assert isinstance(band.form, Band)
-            return BandKernel(band.form), [band] if band.form.exact else []
+            first = self.rng.choice(bands)
+            together = [band for band in bands if _column(band, target) == _column(first, target)]
+            return BandKernel(tuple(together)), together
         return ScanKernel(), []
+
+
+def _column(band: Predicate, target: int) -> tuple[int, bool]:
+    """What an index for the band would sort by."""
+    assert isinstance(band.form, Band)
+    own = band.form.left if band.form.left.stream == target else band.form.right
+    return own.column, band.form.exact
 
 
 def lit(number: Any, type_: str = "bigint") -> Lit:

@@ -81,12 +81,44 @@ def test_equality_counts_equal_keys_of_touched_windows() -> None:
     assert op.statistics.work == 5
 
 
+def band_kernel(low: float | None, high: float | None, type_: str = "bigint") -> BandKernel:
+    left, right = sides(type_)
+    expr = within(Call("-", (left, right), type_), low, high, type_)
+    form = Band(left, right, low, high, type_ == "bigint")
+    return BandKernel((Predicate("band", expr, form),))
+
+
 def test_band_counts_entries_in_the_value_range() -> None:
-    left, right = sides()
-    op = JoinOperator(two(BandKernel(Band(left, right, -1, 1, True))))
+    op = JoinOperator(two(band_kernel(-1, 1)))
     feed(op, {1: rows([0, 1, 8, 11], [1, 2, 3, 9])})
     assert feed(op, {0: rows([5], [2])}) == [(2, 1), (2, 2), (2, 3)]
     assert (op.statistics.comparisons, op.statistics.results) == (3, 3)
+    # One search among four rows takes three steps.
+    assert [d.searches for d in op.statistics.directions] == [3, 0]
+    assert op.statistics.work == 3 + 3 + 3
+
+
+def test_bands_on_one_column_narrow_one_range() -> None:
+    a, b, c = (Col(stream, 1, "bigint", f"{stream}.key") for stream in range(3))
+    near = {
+        (left.stream, right.stream): Predicate(
+            "", within(Call("-", (left, right), "bigint"), -1, 1, "bigint"), Band(left, right, -1, 1, True)
+        )
+        for left, right in ((a, b), (a, c), (b, c))
+    }
+    first = Direction(0, (Hop(1, BandKernel((near[0, 1],))), Hop(2, BandKernel((near[0, 2], near[1, 2])))))
+    rest = [
+        Direction(origin, tuple(Hop(t, ScanKernel(), tuple(near.values())) for t in range(3) if t != origin))
+        for origin in (1, 2)
+    ]
+    streams = tuple(StreamExec(n, ("ts", "key"), ("timestamp", "bigint"), 0) for n in "abc")
+    output = tuple(OutputColumn(s, 1, f"k{s}") for s in range(3))
+    spec = JoinSpec(streams, ((0, 9, 9), (9, 0, 9), (9, 9, 0)), (first, *rest), 10, output)
+    op = JoinOperator(spec)
+    feed(op, {1: rows([0, 1], [1, 2]), 2: rows([0, 1, 2, 3], [0, 1, 2, 3])})
+    assert feed(op, {0: rows([5], [1])}) == [(1, 1, 0), (1, 1, 1), (1, 1, 2), (1, 2, 1), (1, 2, 2)]
+    # Two entries in the first range, three and two in the second: nothing outside both bands is touched.
+    assert op.statistics.comparisons == 2 + 5
 
 
 def test_rows_of_one_batch_meet_once_in_either_order() -> None:
@@ -200,20 +232,16 @@ def test_producers_may_encode_differently() -> None:
 
 
 def test_extreme_band_values_do_not_wrap_around() -> None:
-    left, right = sides()
     big = (1 << 63) - 1
-    op = JoinOperator(two(BandKernel(Band(left, right, 1, None, True))))
+    op = JoinOperator(two(band_kernel(1, None)))
     # left >= right + 1: nothing is greater than the largest value.
     assert feed(op, {1: rows([0, 0], [big, big - 1]), 0: rows([0], [big])}) == [(big, big - 1)]
-    op = JoinOperator(two(BandKernel(Band(left, right, -(1 << 70), 1 << 70, True))))
+    op = JoinOperator(two(band_kernel(-(1 << 70), 1 << 70)))
     assert feed(op, {1: rows([0], [big]), 0: rows([0], [-big])}) == [(-big, big)]
 
 
 def test_inexact_band_reaches_rounded_and_special_values() -> None:
-    left, right = sides("double")
-    expr = within(Call("-", (left, right), "double"), 0.1, None, "double")
-    checks = (Predicate("a.key - b.key >= 0.1", expr),)
-    op = JoinOperator(two(BandKernel(Band(left, right, 0.1, None, False)), "double", checks=checks))
+    op = JoinOperator(two(band_kernel(0.1, None, "double"), "double"))
     ours = [0.4, float("nan"), float("inf"), 1e308]
     found = feed(op, {1: rows([0] * 4, [0.3, float("nan"), float("-inf"), -1e308]), 0: rows([1] * 4, ours)})
     expected = [(a, b) for a in ours for b in [0.3, float("nan"), float("-inf"), -1e308] if not a - b < 0.1]
@@ -227,10 +255,7 @@ def test_inexact_band_agrees_with_single_precision() -> None:
     tenth = np.float32(0.1)
     centres = np.append(np.random.default_rng(0).uniform(0, 1, 300), 0.0).astype(np.float32)
     edges = np.concatenate([centres + tenth, np.nextafter(centres + tenth, np.float32(9))])
-    expr = within(Call("-", (left, right), "float"), None, 0.1, "float")
-    band = BandKernel(Band(left, right, None, 0.1, False))
-    checks = (Predicate("a.key - b.key <= 0.1", expr),)
-    op = JoinOperator(two(band, "float", checks=checks, output=()))
+    op = JoinOperator(two(band_kernel(None, 0.1, "float"), "float", output=()))
     # Single precision's 0.1 is above the band's 0.1: the search must reach beyond its own bound.
     assert float(tenth) > 0.1
     batch = {0: rows([0] * len(edges), edges), 1: rows([0] * len(centres), centres)}

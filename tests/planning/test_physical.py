@@ -57,22 +57,25 @@ def test_an_implied_equality_is_an_index_but_no_check():
     assert hop(made, [0, 2], 1).checks in ((), (made.predicates[1],))
 
 
-def test_an_exact_band_needs_no_check_and_another_does():
+def test_a_band_kernel_checks_its_own_band():
     exact = ruled(band(0, 1, -1, 1), streams=2)
     assert isinstance(hop(exact, [0], 1).kernel, BandKernel)
     assert hop(exact, [0], 1).checks == ()
     guide = ruled(band(0, 1, -1, 1, exact=False), streams=2)
-    assert hop(guide, [0], 1).checks == guide.predicates
+    assert hop(guide, [0], 1) == Hop(1, BandKernel(guide.predicates), ())
 
 
-def test_bands_with_two_ends_and_low_selectivity_are_preferred():
-    sigma = {(0, 1): 0.5, (0, 2): 0.9, (1, 2): 0.1}
+def test_bands_on_one_column_make_one_range_and_the_most_selective_column_wins():
     made = ruled(
-        band(0, 2, -1, 1), band(1, 2, -1, 1), band(1, 2, 0, None, number=2), streams=3, selectivity=sigma
+        band(0, 2, -1, 1),
+        band(1, 2, -1, 1),
+        band(1, 2, 0, None, number=2),
+        streams=3,
+        selectivity={(0, 2): 0.1},
     )
-    kernel = hop(made, [0, 1], 2).kernel
-    assert isinstance(kernel, BandKernel)
-    assert kernel.band == made.predicates[1].form
+    chosen = hop(made, [0, 1], 2)
+    assert chosen.kernel == BandKernel(made.predicates[:2])
+    assert chosen.checks == made.predicates[2:]
 
 
 def test_a_predicate_over_three_streams_waits_for_the_third():
