@@ -95,9 +95,8 @@ def _product_overflow(a: AnyArray, b: AnyArray) -> Bools:
     large = np.abs(a.astype(np.float64) * b.astype(np.float64)) >= _SURE
     overflow: Bools = np.zeros(large.shape, np.bool_)
     if large.any():
-        left, right = np.broadcast_to(a, large.shape), np.broadcast_to(b, large.shape)
-        for i in np.flatnonzero(large):
-            overflow[i] = not -(1 << 63) <= int(left[i]) * int(right[i]) < 1 << 63
+        left, right = (np.broadcast_to(side, large.shape)[large].tolist() for side in (a, b))
+        overflow[large] = [not -(1 << 63) <= x * y < 1 << 63 for x, y in zip(left, right, strict=True)]
     return overflow
 
 

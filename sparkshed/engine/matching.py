@@ -19,13 +19,13 @@ from sparkshed.engine.lists import Codes, Doubles, Lists
 _BLOCK_CODES = 1 << 17
 _MOST_PAIRS = 1 << 14
 _LEAST_PAIRS = 1 << 10
-#: Measured in nanoseconds: one comparison of two positions (per pair, and per call of numpy); one key
-#: that is searched for, one key that is made or sorted.
-_COMPARE, _CALL = 1.0, 2000.0
-_SEARCH, _MAKE, _SORT = 45.0, 12.0, 60.0
+#: Measured, in nanoseconds: compare two codes, the same for a product of weights, call numpy.
+_COMPARE, _MULTIPLY, _CALL = 1.0, 2.0, 2000.0
+#: Search for one key, make one, sort one.
+_SEARCH, _MAKE, _SORT = 35.0, 10.0, 50.0
 #: Counts up to here fit 8 bits.
 _MOST_POSITIONS = 127
-_PAD_LEFT, _PAD_RIGHT = -1, -2
+_NO_CODE = -1
 
 
 class Side(NamedTuple):
@@ -40,14 +40,25 @@ class Side(NamedTuple):
         """Length of the longest list."""
         return int(self.lengths.max())
 
-    def padded(self, pad: int) -> list[Codes]:
-        """Codes by position; `pad` where a list is shorter."""
+    def take(self, pairs: Ints) -> Side:
+        """Only the given pairs."""
+        return Side(self.lists, self.starts.take(pairs), self.lengths.take(pairs))
+
+    def cut(self) -> Iterator[Codes]:
+        """Codes by position, without the lists that are shorter; the lists are ordered by length."""
+        counts = np.bincount(self.lengths)
+        alive = len(self.starts) - np.cumsum(counts)
+        for i, count in enumerate(alive[:-1].tolist()):
+            yield self.lists.values.take(self.starts[:count] + i)
+
+    def padded(self) -> list[Codes]:
+        """Codes by position; no code where a list is shorter."""
         shortest = int(self.lengths.min())
         columns = []
         for i in range(self.positions):
             column = self.lists.values.take(self.starts + i, mode="clip")
             if i >= shortest:
-                column[self.lengths <= i] = pad
+                column[self.lengths <= i] = _NO_CODE
             columns.append(column)
         return columns
 
@@ -82,17 +93,30 @@ def _blocks(
             yield block, ours, theirs
 
 
-def _is_short(left: Side, right: Side, *, is_sorted: bool) -> bool:
-    """Whether comparing all positions is cheaper than a search."""
-    across, down = left.positions, right.positions
-    if max(across, down) > _MOST_POSITIONS:
+def _is_short(left: Side, right: Side, compare: float, sort: float) -> bool:
+    """Whether comparing all positions is cheaper than a search, given the costs per code."""
+    down = right.positions
+    if max(left.positions, down) > _MOST_POSITIONS:
         return False
     ours, theirs = int(left.lengths.sum()), int(right.lengths.sum())
-    search = (min(ours, theirs) if is_sorted else ours) * _SEARCH + (ours + theirs) * _MAKE
-    if not is_sorted:
-        search += theirs * _SORT
-    compare = across * down * (len(left.starts) * _COMPARE + _CALL)
-    return compare <= search + 20 * _CALL
+    search = 20 * _CALL + ours * _SEARCH + (ours + theirs) * _MAKE + theirs * sort
+    return ours * down * compare + left.positions * down * _CALL <= search
+
+
+def _by_length(left: Side, right: Side) -> tuple[Ints | None, Side, Side]:
+    """The pairs with the longest left lists first, so that every position has fewer pairs to compare."""
+    if left.lengths.min() == left.lengths.max():
+        return None, left, right
+    order = (-left.lengths).astype(np.int16).argsort(kind="stable")
+    return order, left.take(order), right.take(order)
+
+
+def _restored(found: AnyArray, order: Ints | None) -> AnyArray:
+    if order is None:
+        return found
+    out = np.empty_like(found)
+    out[order] = found
+    return out
 
 
 def overlap(left: Lists, left_rows: Ints, right: Lists, right_rows: Ints) -> Codes:
@@ -114,7 +138,7 @@ def _common(
     total = np.zeros(len(left_rows), np.int32)
     for block, ours, theirs in _blocks(left, left_rows, right, right_rows):
         limit = None if last is None else last[block]
-        if _is_short(ours, theirs, is_sorted=True):
+        if _is_short(ours, theirs, _COMPARE, 0.0):
             some, every = _compare_all(ours, theirs, limit)
         else:
             some, every = _search(ours, theirs, limit)
@@ -125,19 +149,21 @@ def _common(
 
 
 def _compare_all(left: Side, right: Side, last: Codes | None) -> tuple[AnyArray, AnyArray]:
+    order, left, right = _by_length(left, right)
+    limit = last if last is None or order is None else last.take(order)
     size = len(left.starts)
     some, every = np.zeros(size, np.int8), np.zeros(size, np.int8)
-    same = np.empty(size, np.bool_)
-    columns = right.padded(_PAD_RIGHT)
-    for ours in left.padded(_PAD_LEFT):
-        hits = np.zeros(size, np.int8)
+    columns = right.padded()
+    for ours in left.cut():
+        alive = len(ours)
+        hits, same = np.zeros(alive, np.int8), np.empty(alive, np.bool_)
         for theirs in columns:
-            np.equal(ours, theirs, out=same)
+            np.equal(ours, theirs[:alive], out=same)
             hits += same.view(np.int8)
-        every += hits
-        if last is not None:
-            some += hits * (ours <= last)
-    return some, every
+        every[:alive] += hits
+        if limit is not None:
+            some[:alive] += hits * (ours <= limit[:alive])
+    return _restored(some, order), _restored(every, order)
 
 
 def _search(left: Side, right: Side, last: Codes | None) -> tuple[AnyArray, AnyArray]:
@@ -168,7 +194,7 @@ def map_dot(left: Lists, left_rows: Ints, right: Lists, right_rows: Ints) -> Dou
     sums = np.zeros(len(left_rows))
     with np.errstate(all="ignore"):
         for block, ours, theirs in _blocks(left, left_rows, right, right_rows):
-            short = _is_short(ours, theirs, is_sorted=False)
+            short = _is_short(ours, theirs, _MULTIPLY, _SORT)
             sums[block] = (_products_of_all if short else _products_found)(ours, theirs)
     return sums
 
@@ -176,14 +202,15 @@ def map_dot(left: Lists, left_rows: Ints, right: Lists, right_rows: Ints) -> Dou
 def _products_of_all(left: Side, right: Side) -> Doubles:
     x, y = left.lists.weights, right.lists.weights
     assert x is not None and y is not None
+    order, left, right = _by_length(left, right)
     sums = np.zeros(len(left.starts))
-    columns = right.padded(_PAD_RIGHT)
-    for i, ours in enumerate(left.padded(_PAD_LEFT)):
+    columns = right.padded()
+    for i, ours in enumerate(left.cut()):
         for j, theirs in enumerate(columns):
-            pairs = np.flatnonzero(ours == theirs)
+            pairs = np.flatnonzero(ours == theirs[: len(ours)])
             if len(pairs):
                 sums[pairs] += x.take(left.starts.take(pairs) + i) * y.take(right.starts.take(pairs) + j)
-    return sums
+    return _restored(sums, order)
 
 
 def _products_found(left: Side, right: Side) -> Doubles:

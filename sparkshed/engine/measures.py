@@ -19,8 +19,8 @@ from sparkshed.engine.partials import distinct
 
 _UNROLLED = 8
 #: Pairs are worked on in blocks with about this many elements, so that temporaries stay in cache.
-_BLOCK = 1 << 15
-_LEAST_PAIRS = 64
+_BLOCK = 1 << 16
+_LEAST_PAIRS = 256
 _FLOATS = ("inner_product", "cosine_similarity", "l2_distance")
 
 

@@ -150,7 +150,8 @@ VALUES = {
 @pytest.fixture(params=["compare", "search"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to match lists, whatever is cheaper."""
-    monkeypatch.setattr(matching, "_COMPARE", 0.0 if request.param == "compare" else 1e9)
+    for cost in ("_COMPARE", "_MULTIPLY", "_CALL"):
+        monkeypatch.setattr(matching, cost, 0.0 if request.param == "compare" else 1e9)
 
 
 @pytest.mark.parametrize("op", COLLECTIVE)

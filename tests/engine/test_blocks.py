@@ -1,0 +1,194 @@
+"""Evaluation on a grid agrees with evaluation pair by pair."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.build import lit
+from engine.test_evaluate import vector
+from sparkshed.engine.arrays import Ints, Vector
+from sparkshed.engine.blocks import GridFrame, grid_holds, is_gridable
+from sparkshed.engine.errors import EvaluationError
+from sparkshed.engine.evaluate import Evaluator
+from sparkshed.sql.expr import Apply, Call, Col, Expr, Lit, PythonPredicate
+
+DAY_TIME = "interval day to second"
+VALUES: dict[str, list[Any]] = {
+    "boolean": [True, False, None],
+    "tinyint": [0, 1, -128, 127, None],
+    "int": [0, 1, -1, 7, -(1 << 31), (1 << 31) - 1, None],
+    "bigint": [0, 2, -3, 1 << 40, -(1 << 63), (1 << 63) - 1, None],
+    "float": [0.0, -0.0, 1.5, -2.0, 3.0e38, math.nan, math.inf, -math.inf, None],
+    "double": [0.0, -0.0, 1.5, -2.0, 1e308, math.nan, math.inf, -math.inf, None],
+    "date": [0, 1, 20_000, None],
+    "timestamp": [0, 1, (1 << 63) - 1, None],
+    DAY_TIME: [0, -5, None],
+    "decimal(10,2)": [0, 1, None],
+}
+NUMBERS = ("tinyint", "int", "bigint", "float", "double")
+#: Columns 0 … of every stream, one for each type.
+COLUMNS = list(VALUES)
+
+
+class Pairs:
+    """All pairs of a grid, one after the other."""
+
+    def __init__(self, columns: dict[tuple[int, int], Vector], size: int) -> None:
+        self._columns = columns
+        self.size = size
+
+    def column(self, column: Col) -> Vector:
+        return self._columns[column.stream, column.column]
+
+    def select(self, rows: Ints) -> Pairs:
+        return Pairs({key: vector.take(rows) for key, vector in self._columns.items()}, len(rows))
+
+
+def column(type_: str) -> st.SearchStrategy[Expr]:
+    return st.builds(lambda stream: Col(stream, COLUMNS.index(type_), type_, "c"), st.integers(0, 2))
+
+
+def expressions(type_: str, depth: int) -> st.SearchStrategy[Expr]:
+    """Random expressions of a type."""
+    leaf = column(type_) | st.sampled_from(VALUES[type_]).map(lambda value: lit(value, type_))
+    if depth == 0:
+        return column(type_)
+    same = expressions(type_, depth - 1)
+    truth = st.deferred(lambda: expressions("boolean", depth - 1))
+    some = [leaf, call("coalesce", type_, same, same), call("case", type_, truth, same, truth, same, same)]
+    some += [
+        call("case", type_, truth, same),
+        call("greatest", type_, same, same),
+        call("least", type_, same, same),
+    ]
+    if type_ == "boolean":
+        return st.one_of(some[:4] + booleans(depth))
+    if type_ in NUMBERS:
+        others = st.sampled_from(NUMBERS).flatmap(lambda t: expressions(t, depth - 1))
+        some += [call(op, type_, same, same) for op in ("+", "-", "*", "%")]
+        some += [call(op, type_, same) for op in ("neg", "abs")]
+        some += [call("cast", type_, others), call("%", type_, same, leaf)]
+    if type_ == "double":
+        some += [call("/", type_, same, same), call("/", type_, same, leaf)]
+    if type_ == DAY_TIME:
+        some += [call("-", type_, *[expressions("timestamp", depth - 1)] * 2), call("neg", type_, same)]
+    return st.one_of(some)
+
+
+def booleans(depth: int) -> list[st.SearchStrategy[Expr]]:
+    truth = st.deferred(lambda: expressions("boolean", depth - 1))
+    anything = st.sampled_from(COLUMNS)
+    compared = st.tuples(st.sampled_from(["=", "<=>", "<", "<=", ">", ">="]), anything).flatmap(
+        lambda pick: call(pick[0], "boolean", *[expressions(pick[1], depth - 1)] * 2)
+    )
+    return [
+        compared,
+        compared,
+        call("and", "boolean", truth, truth, truth),
+        call("or", "boolean", truth, truth),
+        call("not", "boolean", truth),
+        anything.flatmap(lambda t: call("isnull", "boolean", expressions(t, depth - 1))),
+        anything.flatmap(lambda t: call("in", "boolean", *[expressions(t, depth - 1)] * 3)),
+    ]
+
+
+def call(op: str, type_: str, *args: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    return st.tuples(*args).map(lambda found: Call(op, found, type_))
+
+
+def frames(seed: int, down: int, across: int) -> tuple[GridFrame, Pairs]:
+    """Random rows of streams 0 and 1 down and of stream 2 across, as a grid and as pairs."""
+    rng = np.random.default_rng(seed)
+    sides: dict[tuple[int, int], Vector] = {}
+    for stream, size in ((0, down), (1, down), (2, across)):
+        for number, type_ in enumerate(COLUMNS):
+            options = VALUES[type_] if rng.random() < 0.7 else [v for v in VALUES[type_] if v is not None]
+            values = [options[i] for i in rng.integers(0, len(options), size)]
+            sides[stream, number] = vector(values, type_)
+    picks, rows = np.repeat(np.arange(down), across), np.tile(np.arange(across), down)
+
+    def side(column: Col) -> Vector:
+        return sides[column.stream, column.column]
+
+    expanded = {key: found.take(rows if key[0] == 2 else picks) for key, found in sides.items()}
+    return GridFrame(2, (down, across), side, side), Pairs(expanded, down * across)
+
+
+def agree(expr: Expr, grid: GridFrame, pairs: Pairs, ansi: bool) -> bool:
+    found = grid_holds(expr, grid, ansi)
+    assert found.dtype == np.bool_ and found.shape == grid.shape
+    return found.ravel().tolist() == Evaluator(ansi).holds(expr, pairs).tolist()
+
+
+@given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
+@settings(max_examples=500, deadline=None)
+def test_a_grid_agrees_with_its_pairs(expr: Expr, seed: int, down: int, across: int) -> None:
+    grid, pairs = frames(seed, down, across)
+    assert is_gridable(expr, ansi=False)
+    assert agree(expr, grid, pairs, ansi=False)
+    if is_gridable(expr, ansi=True):
+        assert agree(expr, grid, pairs, ansi=True)
+        return
+    try:
+        grid_holds(expr, grid, ansi=True)
+    except EvaluationError:
+        return
+    assert agree(expr, grid, pairs, ansi=True)
+
+
+X, Y = Col(0, COLUMNS.index("double"), "double", "x"), Col(2, COLUMNS.index("double"), "double", "y")
+K, L = Col(0, COLUMNS.index("int"), "int", "k"), Col(2, COLUMNS.index("int"), "int", "l")
+ZERO, ONE = lit(0.0, "double"), lit(1.0, "double")
+
+
+@pytest.mark.parametrize(
+    ("expr", "always", "without_ansi"),
+    [
+        (Call("-", (X, Y), "double"), True, True),
+        (Call("-", (K, L), "int"), False, True),
+        (Call("abs", (Call("-", (X, Y), "double"),), "double"), True, True),
+        (Call("neg", (K,), "int"), False, True),
+        (Call("/", (X, Y), "double"), False, True),
+        (Call("/", (X, ONE), "double"), True, True),
+        (Call("/", (X, ZERO), "double"), False, True),
+        (Call("%", (K, lit(2, "int")), "int"), True, True),
+        (Call("cast", (K,), "double"), True, True),
+        (Call("cast", (K,), "bigint"), True, True),
+        (Call("cast", (X,), "float"), True, True),
+        (Call("cast", (X,), "int"), False, True),
+        (Call("cast", (Col(0, 9, "decimal(10,2)", "c"),), "double"), False, False),
+        (
+            Call("<", (Col(0, 9, "decimal(10,2)", "c"), Col(2, 9, "decimal(10,2)", "c")), "boolean"),
+            True,
+            True,
+        ),
+        (Call("=", (Col(0, 9, "string", "s"), Col(2, 9, "string", "s")), "boolean"), False, False),
+        (Call("isnull", (Col(0, 9, "decimal(30,2)", "w"),), "boolean"), False, False),
+        (
+            Call("dot", (Col(0, 9, "array<double>", "v"), Col(2, 9, "array<double>", "v")), "double"),
+            False,
+            False,
+        ),
+        (Apply(PythonPredicate("p", lambda x: x > 0), (X,)), False, False),
+        (
+            Call("+", (Col(0, 9, "decimal(10,2)", "c"), Lit(1, "decimal(1,0)", "1")), "decimal(11,2)"),
+            False,
+            False,
+        ),
+    ],
+)
+def test_what_fits_on_a_grid(expr: Expr, always: bool, without_ansi: bool) -> None:
+    assert is_gridable(expr, ansi=True) == always
+    assert is_gridable(expr, ansi=False) == without_ansi
+
+
+def test_a_condition_on_one_side_is_broadcast() -> None:
+    grid, pairs = frames(1, 3, 4)
+    for expr in (Call("<", (X, ONE), "boolean"), Call("isnull", (Y,), "boolean"), lit(True, "boolean")):
+        assert agree(expr, grid, pairs, ansi=True)
