@@ -232,6 +232,11 @@ def test_a_product_with_null_hides_even_nan() -> None:
 
 
 @pytest.mark.usefixtures("way")
+def test_of_equal_keys_the_first_counts() -> None:
+    assert bits(result("map_dot", [[("b", 2.0)]], [[("a", 9.0), ("b", 3.0), ("b", 5.0)]])) == ["6.0"]
+
+
+@pytest.mark.usefixtures("way")
 @given(st.lists(st.tuples(*[st.sets(st.integers(0, 30), max_size=20)] * 2, st.integers(-1, 30)), max_size=30))
 @settings(deadline=None)
 def test_common_codes_up_to_a_limit(rows: list[tuple[set[int], set[int], int]]) -> None:
