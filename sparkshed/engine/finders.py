@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparkshed.engine.blocks import is_gridable
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Finder
+from sparkshed.engine.grids import GridFinder
 from sparkshed.engine.kernels import BandProbe, EqualityProbe, ScanProbe, sides
 from sparkshed.engine.ranges import RangeFinder
 from sparkshed.engine.sets import SetFinder, SetRule
@@ -17,14 +19,27 @@ from sparkshed.planner.physical import (
     EqualityKernel,
     Hop,
     JoinSpec,
+    ScanKernel,
     SetKernel,
     VectorKernel,
     WeightedKernel,
 )
+from sparkshed.sql.predicate import Predicate
 
 
-def bind(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters) -> Finder:
-    """The finder of a hop's candidates."""
+def bind(
+    spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters
+) -> tuple[Finder, tuple[Predicate, ...]]:
+    """The finder of a hop's candidates, and the conditions that it leaves to be checked."""
+    if isinstance(hop.kernel, ScanKernel):
+        for check in hop.checks:
+            if is_gridable(check.expr, ansi=False):
+                rest = tuple(other for other in hop.checks if other is not check)
+                return GridFinder(spec, hop.target, check, stores, counters), rest
+    return _indexed(spec, hop, stores, counters), hop.checks
+
+
+def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters) -> Finder:
     kernel, target, limit = hop.kernel, hop.target, spec.chunk
     if isinstance(kernel, EqualityKernel):
         return RangeFinder(EqualityProbe(kernel, target, stores), limit, counters)

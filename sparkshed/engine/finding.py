@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -32,6 +32,30 @@ class Finder(Protocol):
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Which of the candidates that are not settled the kernel's own condition accepts; None if all."""
+
+
+def gathered(found: Iterable[Pairs], limit: int) -> Iterator[Pairs]:
+    """The same pairs in fewer, larger pieces of at most `limit`, where time is not to be checked."""
+    held: dict[bool, list[Pairs]] = {True: [], False: []}
+    sizes = {True: 0, False: 0}
+    for pairs in found:
+        kind = pairs.settled
+        if held[kind] and sizes[kind] + len(pairs.rows) > limit:
+            yield _together(held[kind])
+            held[kind], sizes[kind] = [], 0
+        held[kind].append(pairs)
+        sizes[kind] += len(pairs.rows)
+    for parts in held.values():
+        if parts:
+            yield _together(parts)
+
+
+def _together(parts: list[Pairs]) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    picks = np.concatenate([part.picks for part in parts])
+    rows = np.concatenate([part.rows for part in parts])
+    return Pairs(picks, rows, edge=False, settled=parts[0].settled)
 
 
 def window_range(windows: Windows, low: Ints, high: Ints, alive: Bools | None) -> tuple[Ints, Ints]:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.codes import Codebook
-from sparkshed.engine.partials import Partials
+from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
@@ -110,12 +110,12 @@ class JoinOperator:
             if fresh.size:
                 old.absorb(fresh)
 
-    def _materialise(self, results: Partials) -> pa.RecordBatch:
+    def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
         """Gather the payload: the only place where results become rows."""
         output = self._spec.output
         if not output:
             return pa.RecordBatch.from_arrays([pa.array(np.zeros(results.size, np.int8))], ["__row"])
-        arrays = [self._stores[o.stream].take(o.column, results.rows[o.stream]) for o in output]
+        arrays = [results.payload(o.stream, o.column) for o in output]
         return pa.RecordBatch.from_arrays(arrays, [o.name for o in output])
 
     def expire(self, watermark_us: int) -> int:

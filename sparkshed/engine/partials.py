@@ -16,12 +16,13 @@ from sparkshed.sql.expr import Col
 class Partials:
     """Combinations of rows, one array of row numbers per bound stream; column by column."""
 
-    __slots__ = ("_memo", "_stores", "rows", "size")
+    __slots__ = ("_memo", "_payload", "_stores", "rows", "size")
 
     def __init__(self, stores: Sequence[RowStore], rows: Mapping[int, Ints]) -> None:
         """Combine `rows[stream][n]` of every bound stream into partial result n."""
         self._stores = stores
         self._memo: dict[tuple[int, int], Vector] = {}
+        self._payload: dict[tuple[int, int], pa.Array] = {}
         self.rows = rows
         self.size = len(next(iter(rows.values())))
 
@@ -31,6 +32,13 @@ class Partials:
         if key not in self._memo:
             self._memo[key] = self._stores[stream].values(column).take(self.rows[stream])
         return self._memo[key]
+
+    def payload(self, stream: int, column: int) -> pa.Array:
+        """Arrow values of a column for each partial result, gathered once."""
+        key = (stream, column)
+        if key not in self._payload:
+            self._payload[key] = self._stores[stream].take(column, self.rows[stream])
+        return self._payload[key]
 
     def times(self, stream: int) -> Ints:
         """Row times of a bound stream."""
@@ -71,7 +79,17 @@ class Candidates:
 
     def arrow(self, column: Col) -> pa.Array:
         """Arrow values of a column for each candidate."""
-        return self._stores[column.stream].take(column.column, self.rows_of(column.stream))
+        return self.payload(column.stream, column.column)
+
+    def payload(self, stream: int, column: int) -> pa.Array:
+        """Arrow values of a column for each candidate.
+
+        Many candidates of few partial results repeat the values of these, which is quicker than to
+        look up every row.
+        """
+        if stream != self._target and self.size >= self._partials.size:
+            return self._partials.payload(stream, column).take(pa.array(self.picks))
+        return self._stores[stream].take(column, self.rows_of(stream))
 
     def rows_of(self, stream: int) -> Ints:
         """Row numbers of any bound stream or of the target."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from sparkshed.planner.physical import Direction, JoinSpec
 
 #: A time range over more basic windows than this is probed in larger windows.
 _MOST_WINDOWS = 32
+#: Results that fill less than this part of a chunk are collected into larger chunks.
+_FEW = 8
 
 
 def _width(spec: JoinSpec, origin: int, target: int) -> int | None:
@@ -45,25 +48,35 @@ class HopExec:
         self._width = _width(spec, origin, hop.target)
         self._origin = origin
         self._target = hop.target
-        self._checks = hop.checks
         self._stores = stores
         self._counters = counters
         self._evaluator = Evaluator(spec.ansi)
-        self._finder = bind(spec, hop, stores, counters)
+        self._finder, self._checks = bind(spec, hop, stores, counters)
+        self._last = number == len(direction.hops) - 1
 
-    def run(self, source: Iterator[Partials], old: Windows, new: Windows) -> Iterator[Partials]:
+    def run(
+        self, source: Iterator[Partials], old: Windows, new: Windows
+    ) -> Iterator[Partials | Candidates]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
         bucket = Bucket(self._stores, self._limit)
         for partials in source:
-            low, high = self._time_range(partials)
-            if old.size:
-                yield from bucket.fill(self._extend(partials, old, low, high))
-            if new.size:
-                cap = partials.times(self._origin)
-                if self._target > self._origin:
-                    cap = shift(cap, -1)[0]
-                yield from bucket.fill(self._extend(partials, new, low, np.minimum(high, cap)))
+            for candidates in self._extensions(partials, old, new):
+                self._counters.partials[self._number] += candidates.size
+                if self._last and candidates.size >= self._limit // _FEW:
+                    yield candidates
+                else:
+                    yield from bucket.put(candidates.joined())
         yield from bucket.drain()
+
+    def _extensions(self, partials: Partials, old: Windows, new: Windows) -> Iterator[Candidates]:
+        low, high = self._time_range(partials)
+        if old.size:
+            yield from self._extend(partials, old, low, high)
+        if new.size:
+            cap = partials.times(self._origin)
+            if self._target > self._origin:
+                cap = shift(cap, -1)[0]
+            yield from self._extend(partials, new, low, np.minimum(high, cap))
 
     def _time_range(self, partials: Partials) -> tuple[Ints, Ints]:
         """Earliest and latest time of the target that every bound stream allows."""
@@ -78,7 +91,7 @@ class HopExec:
                 high = np.minimum(high, shift(times, future)[0])
         return low, high
 
-    def _extend(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Partials]:
+    def _extend(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Candidates]:
         probed = windows.coarse(self._factor(windows))
         for pairs in self._finder.find(partials, probed, low, high):
             candidates = self._in_time(partials, pairs, low, high)
@@ -86,8 +99,7 @@ class HopExec:
                 candidates = _only(candidates, self._finder.verify(candidates))
             candidates = self._checked(candidates)
             if candidates.size:
-                self._counters.partials[self._number] += candidates.size
-                yield candidates.joined()
+                yield candidates
 
     def _factor(self, windows: Windows) -> int:
         """How many basic windows to probe as one, so that a time range spans a moderate number."""
@@ -126,13 +138,12 @@ class Bucket:
         self._held: list[Partials] = []
         self._size = 0
 
-    def fill(self, source: Iterator[Partials]) -> Iterator[Partials]:
-        """Collect from `source`; give out what no longer fits."""
-        for partials in source:
-            if self._size + partials.size > self._limit:
-                yield from self.drain()
-            self._held.append(partials)
-            self._size += partials.size
+    def put(self, partials: Partials) -> Iterator[Partials]:
+        """Collect some; give out what no longer fits."""
+        if self._size + partials.size > self._limit:
+            yield from self.drain()
+        self._held.append(partials)
+        self._size += partials.size
 
     def drain(self) -> Iterator[Partials]:
         """Give out all that is held."""
@@ -170,9 +181,9 @@ class DirectionExec:
 
     def run(
         self, start: int, stop: int, old: Sequence[Windows], new: Sequence[Windows]
-    ) -> Iterator[Partials]:
+    ) -> Iterator[Partials | Candidates]:
         """Results whose last-arriving member is one of the origin's rows `[start, stop)`."""
-        chunks = self._chunks(start, stop)
+        chunks: Iterator[Any] = self._chunks(start, stop)
         for target, hop in zip(self._targets, self._hops, strict=True):
             chunks = hop.run(chunks, old[target], new[target])
         for results in chunks:

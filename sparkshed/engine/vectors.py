@@ -10,7 +10,7 @@ import numpy as np
 
 from sparkshed.engine.arrays import AnyArray, Bools, Ints
 from sparkshed.engine.evaluate import Evaluator
-from sparkshed.engine.finding import Pairs
+from sparkshed.engine.finding import Pairs, gathered
 from sparkshed.engine.kernels import sides
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.partials import Candidates, Partials
@@ -171,7 +171,8 @@ class VectorFinder:
             for begin in range(0, len(same), step):
                 chosen = same[begin : begin + step]
                 factors = self._measure.factors(lists, rows.take(chosen), dimension, probing=True)
-                yield from self._multiply(chosen, factors, dimension, windows, low, high)
+                found = self._multiply(chosen, factors, dimension, windows, low, high)
+                yield from gathered(found, self._limit)
 
     def _multiply(
         self, chosen: Ints, factors: Factors, dimension: int, windows: Windows, low: Ints, high: Ints

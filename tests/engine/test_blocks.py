@@ -16,6 +16,7 @@ from sparkshed.engine.arrays import Ints, Vector
 from sparkshed.engine.blocks import GridFrame, grid_holds, is_gridable
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.evaluate import Evaluator
+from sparkshed.engine.programs import Program
 from sparkshed.sql.expr import Apply, Call, Col, Expr, Lit, PythonPredicate
 
 DAY_TIME = "interval day to second"
@@ -142,6 +143,20 @@ def test_a_grid_agrees_with_its_pairs(expr: Expr, seed: int, down: int, across: 
     assert agree(expr, grid, pairs, ansi=True)
 
 
+@given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
+@settings(max_examples=500, deadline=None)
+def test_a_program_agrees_with_the_grid(expr: Expr, seed: int, down: int, across: int) -> None:
+    program = Program.of(expr)
+    if program is None:
+        return
+    for number in range(2):
+        grid, _ = frames(seed + number, down, across)
+        vectors = [grid.column(column) for column in program.columns]
+        if all(found.valid is None for found in vectors):
+            found = program.run([values for values, _ in vectors], grid.shape)
+            assert found.tolist() == grid_holds(expr, grid, ansi=True).tolist()
+
+
 X, Y = Col(0, COLUMNS.index("double"), "double", "x"), Col(2, COLUMNS.index("double"), "double", "y")
 K, L = Col(0, COLUMNS.index("int"), "int", "k"), Col(2, COLUMNS.index("int"), "int", "l")
 ZERO, ONE = lit(0.0, "double"), lit(1.0, "double")
@@ -186,6 +201,57 @@ ZERO, ONE = lit(0.0, "double"), lit(1.0, "double")
 def test_what_fits_on_a_grid(expr: Expr, always: bool, without_ansi: bool) -> None:
     assert is_gridable(expr, ansi=True) == always
     assert is_gridable(expr, ansi=False) == without_ansi
+
+
+def numbers(op: str, *args: Expr) -> Call:
+    return Call(op, args, "double")
+
+
+DIFFERENCE = numbers("-", X, Y)
+
+
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "="])
+@pytest.mark.parametrize("other", [ONE, X, numbers("+", X, Y), numbers("neg", Y)])
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_programs_order_nan_as_spark_does(op: str, other: Expr, mirrored: bool) -> None:
+    sides = (other, DIFFERENCE) if mirrored else (DIFFERENCE, other)
+    test = Call(op, sides, "boolean")
+    expr = Call("or", (test, Call("not", (Call("and", (test, test), "boolean"),), "boolean")), "boolean")
+    values = np.array([v for v in VALUES["double"] if v is not None])
+    columns = {0: Vector(values.reshape(-1, 1), None), 2: Vector(values.reshape(1, -1), None)}
+    grid = GridFrame(2, (len(values),) * 2, lambda c: columns[c.stream], lambda c: columns[c.stream])
+    for each in (test, expr):
+        program = Program.of(each)
+        assert program is not None
+        found = program.run([columns[c.stream].values for c in program.columns], grid.shape)
+        assert found.tolist() == grid_holds(each, grid, ansi=True).tolist()
+
+
+def test_programs_use_their_buffers_again() -> None:
+    square = numbers("*", DIFFERENCE, DIFFERENCE)
+    program = Program.of(Call("<=", (numbers("+", square, square), ONE), "boolean"))
+    assert program is not None
+    down, across = np.arange(6.0).reshape(-1, 1), np.arange(5.0).reshape(1, -1)
+    columns = [down if column.stream == 0 else across for column in program.columns]
+    for _ in range(3):
+        found = program.run(columns, (6, 5))
+        assert found.tolist() == (2 * (down - across) ** 2 <= 1).tolist()
+        buffers = {dtype.name: len(pool) for dtype, pool in program._pool.items()}
+        assert buffers == {"float64": 1, "bool": 1}
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        Call("<", (numbers("/", X, Y), ONE), "boolean"),
+        Call("<", (Call("+", (K, L), "int"), K), "boolean"),
+        Call("<", (X, lit(None, "double")), "boolean"),
+        Call("<", (X, lit(math.nan, "double")), "boolean"),
+        Call("isnull", (X,), "boolean"),
+    ],
+)
+def test_what_is_no_program(expr: Expr) -> None:
+    assert Program.of(expr) is None
 
 
 def test_a_condition_on_one_side_is_broadcast() -> None:

@@ -1,0 +1,119 @@
+"""Conditions that no index serves: decided on whole grids of pairs that stay in cache."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from sparkshed.engine.arrays import Bools, Ints, Vector
+from sparkshed.engine.blocks import GridFrame, grid_holds
+from sparkshed.engine.errors import EvaluationError
+from sparkshed.engine.evaluate import Evaluator
+from sparkshed.engine.finding import Pairs, gathered
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.programs import Program
+from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.tiles import Shape, Tile, tiles
+from sparkshed.engine.windows import BasicWindow, Windows
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.sql.expr import Col, columns_of
+from sparkshed.sql.predicate import Predicate
+
+#: Pairs of a tile: what an expression computes for them stays in the second-level cache.
+_CELLS = 1 << 16
+
+
+class GridFinder:
+    """Compares every row in the time range, a tile at a time.
+
+    SQL evaluates a condition only for pairs in time; a tile has others beside them. Where the condition
+    fails on a tile, its pairs in time are evaluated one by one, and only these can make it fail.
+    """
+
+    def __init__(
+        self,
+        spec: JoinSpec,
+        target: int,
+        predicate: Predicate,
+        stores: Sequence[RowStore],
+        counters: DirectionCounters,
+    ) -> None:
+        """Decide one condition; every row in the time range counts as touched."""
+        self._target = target
+        self._predicate = predicate
+        self._stores = stores
+        self._counters = counters
+        self._ansi = spec.ansi
+        self._limit = spec.chunk
+        self._evaluator = Evaluator(spec.ansi)
+        self._program = Program.of(predicate.expr)
+        own = {column.column for column in columns_of(predicate.expr) if column.stream == target}
+        self._values = {column: _Values(stores[target], column) for column in own}
+
+    def verify(self, candidates: Candidates) -> Bools | None:
+        """The condition, for pairs in time only."""
+        return self._evaluator.holds(self._predicate.expr, candidates)
+
+    def find(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
+        """Pairs in time that meet the condition."""
+        return gathered(self._tile_by_tile(partials, windows, low, high), self._limit)
+
+    def _tile_by_tile(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
+        cells = min(_CELLS, self._limit)
+        for count, tile in tiles(windows, low, high, None, Shape(cells, cells)):
+            self._counters.comparisons += count
+            inside = tile.outside()
+            if inside is not None:
+                np.logical_not(inside, out=inside)
+            settled = True
+            try:
+                passed = self._holds(partials, tile)
+                passed = passed if inside is None else passed & inside
+            except EvaluationError:
+                settled = False
+                passed = _everywhere(tile) if inside is None else inside
+            found = np.flatnonzero(passed)
+            if len(found):
+                yield tile.pairs(found, settled=settled)
+
+    def _holds(self, partials: Partials, tile: Tile) -> Bools:
+        shape = (len(tile.picks), tile.end - tile.begin)
+        if self._program is not None:
+            vectors = [self._vector(column, partials, tile) for column in self._program.columns]
+            if all(vector.valid is None for vector in vectors):
+                return self._program.run([vector.values for vector in vectors], shape)
+
+        def read(column: Col) -> Vector:
+            return self._vector(column, partials, tile)
+
+        return grid_holds(self._predicate.expr, GridFrame(self._target, shape, read, read), self._ansi)
+
+    def _vector(self, column: Col, partials: Partials, tile: Tile) -> Vector:
+        """A column of the partial results down the tile, or of the target's rows across it."""
+        if column.stream != self._target:
+            values, valid = partials.column(column.stream, column.column).take(tile.picks)
+            place = (-1, 1)
+        else:
+            whole: Vector = tile.window.index(self._values[column.column])
+            values = whole.values[tile.begin : tile.end]
+            valid = None if whole.valid is None else whole.valid[tile.begin : tile.end]
+            place = (1, -1)
+        return Vector(values.reshape(place), None if valid is None else valid.reshape(place))
+
+
+def _everywhere(tile: Tile) -> Bools:
+    return np.ones((len(tile.picks), tile.end - tile.begin), np.bool_)
+
+
+class _Values:
+    """A column of a window's rows, next to each other."""
+
+    def __init__(self, store: RowStore, column: int) -> None:
+        self._store = store
+        self._column = column
+        self.key: Hashable = ("values", column)
+
+    def index(self, window: BasicWindow) -> Vector:
+        return self._store.values(self._column).take(window.rows)
