@@ -12,21 +12,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from itertools import combinations
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+from sparkshed.workloads.streams import (
+    EPOCH,
+    TIMESTAMP,
+    Floats,
+    WindowForm,
+    join_sql,
+    stream_table,
+    uniform_times,
+)
 
-#: The instant at which every generated stream starts.
-EPOCH = datetime(2024, 1, 1, tzinfo=timezone.utc)
+__all__ = [
+    "EPOCH",
+    "SCHEMA",
+    "CameraStream",
+    "Cameras",
+    "aligned",
+    "camera_sql",
+    "camera_streams",
+    "camera_table",
+    "nonaligned",
+]
 
 #: Schema of one camera's table.
-SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("x", pa.float64()), ("id", pa.int64())])
+SCHEMA = pa.schema([("ts", TIMESTAMP), ("x", pa.float64()), ("id", pa.int64())])
 
 # The first three lags and deviations are the published ones; the others continue them, with all
 # lags inside a 20 second window.
@@ -110,29 +123,31 @@ def camera_streams(
         found = f"{len(tau)}, {len(kappa)} and {len(seeds)}"
         msg = f"tau, kappa and seeds need one entry per stream; found {found}"
         raise ValueError(msg)
-    for name, value in (("rate", rate), ("seconds", seconds), ("D", D), ("eta", eta)):
+    for name, value in (("D", D), ("eta", eta)):
         if not value > 0:
             msg = f"{name} = {value}: must be positive"
             raise ValueError(msg)
-    n = int(rate * seconds)
     streams = []
     for lag, deviation, seed in zip(tau, kappa, seeds, strict=True):
         rng = np.random.default_rng(seed)
-        t = np.sort(rng.uniform(0, seconds, n))
-        x = ((D / eta) * (t + lag) + deviation * rng.standard_normal(n)) % D
+        t = uniform_times(rng, rate, seconds)
+        x = ((D / eta) * (t + lag) + deviation * rng.standard_normal(len(t))) % D
         streams.append(CameraStream(t, x))
     return tuple(streams)
 
 
 def camera_table(stream: CameraStream) -> pa.Table:
     """The stream as an Arrow table with columns `ts`, `x` and `id`; `id` counts rows from 0."""
-    start = int(EPOCH.timestamp()) * 1_000_000
-    micros = start + np.floor(stream.t * 1e6).astype(np.int64)
-    ts = pa.array(micros, type=pa.int64()).cast(SCHEMA.field("ts").type)
-    return pa.table([ts, pa.array(stream.x), pa.array(np.arange(len(micros)))], schema=SCHEMA)
+    return stream_table(stream.t, "x", pa.array(stream.x))
 
 
-def camera_sql(m: int = 3, window_seconds: float = 20, eps: float = 1, hint: str | None = None) -> str:
+def camera_sql(
+    m: int = 3,
+    window_seconds: float = 20,
+    eps: float = 1,
+    hint: str | None = None,
+    form: WindowForm = "compact",
+) -> str:
     """The m-way join over the views `cam1` to `cam<m>`: one window, all values pairwise within `eps`.
 
     Args:
@@ -140,6 +155,7 @@ def camera_sql(m: int = 3, window_seconds: float = 20, eps: float = 1, hint: str
         window_seconds: Length of the window that holds all rows of a result.
         eps: Largest difference between two values of a result.
         hint: What goes between `/*+` and `*/`; None leaves the hint out.
+        form: How the window is written.
 
     >>> print(camera_sql(2, hint="SHED(exact)"))
     SELECT /*+ SHED(exact) */ c1.id AS id1, c2.id AS id2
@@ -147,17 +163,6 @@ def camera_sql(m: int = 3, window_seconds: float = 20, eps: float = 1, hint: str
     JOIN cam2 c2 ON abs(c1.x - c2.x) <= 1
     WHERE greatest(c1.ts, c2.ts) <= least(c1.ts + INTERVAL 20 SECONDS, c2.ts + INTERVAL 20 SECONDS)
     """
-    if m < 2:
-        msg = f"m = {m}: a join needs two or more streams"
-        raise ValueError(msg)
-    streams = range(1, m + 1)
-    columns = ", ".join(f"c{i}.id AS id{i}" for i in streams)
-    lines = [f"SELECT {f'/*+ {hint} */ ' if hint else ''}{columns}", "FROM cam1 c1"]
-    bands: dict[int, list[str]] = {i: [] for i in streams}
-    for i, k in combinations(streams, 2):
-        bands[k].append(f"abs(c{i}.x - c{k}.x) <= {eps:g}")
-    lines += [f"JOIN cam{k} c{k} ON {' AND '.join(bands[k])}" for k in streams if bands[k]]
-    times = ", ".join(f"c{i}.ts" for i in streams)
-    ends = ", ".join(f"c{i}.ts + INTERVAL {window_seconds:g} SECONDS" for i in streams)
-    lines.append(f"WHERE greatest({times}) <= least({ends})")
-    return "\n".join(lines)
+    return join_sql(
+        "cam", m, lambda a, b: f"abs({a}.x - {b}.x) <= {eps:g}", window_seconds, hint, form=form
+    )
