@@ -29,6 +29,7 @@ _SPANNED = (
     "_parse_factor",
     "_parse_unary",
     "_parse_type",
+    "_parse_atom",
     "_parse_at_time_zone",
     "_parse_interval",
     "_parse_column",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -115,7 +116,8 @@ def _error(session: SparkSession, record: Record) -> str:
             sparkshed.query(session, text).collect()
     error = caught.value
     if isinstance(error, PySparkException):
-        return f"Spark: {error.getCondition()}"
+        on_worker = re.search(r"^sparkshed\.engine\.\w+\.(\w+: .*)$", str(error), re.MULTILINE)
+        return on_worker[1] if on_worker else f"Spark: {error.getCondition()}"
     return f"{type(error).__name__}: {error}"
 
 

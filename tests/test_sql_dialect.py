@@ -103,6 +103,22 @@ def test_spans_of_conditions(condition: str) -> None:
         assert fragment.cut(column).replace("`", "").split(".")[0] == column.parts[0].name
 
 
+def test_spans_of_arguments() -> None:
+    fragment = Fragment("SELECT 1 WHERE f(NULL, true, a.x, 'x', 1, :p, (NULL), -1)")
+    call = fragment.tree.args["where"].this
+    texts = [fragment.cut(argument) for argument in call.expressions]
+    assert texts == ["NULL", "true", "a.x", "'x'", "1", ":p", "(NULL)", "-1"]
+
+
+def test_a_predicate_is_a_call_whatever_other_dialects_mean_by_its_name() -> None:
+    text = "SELECT 1 WHERE Minhash(a.x, b.x) AND `minhash`(a.x)"
+    condition = Fragment(text, lambda name: name.lower() == "minhash").tree.args["where"].this
+    for call in (condition.this, condition.expression):
+        assert isinstance(call, exp.Anonymous)
+        assert call.name.lower() == "minhash"
+    assert isinstance(Fragment("SELECT 1 WHERE minhash(5, a.x)").tree.args["where"].this, exp.AggFunc)
+
+
 def test_a_join_without_on_has_none() -> None:
     (join,) = Fragment("SELECT 1 FROM a INNER JOIN b WHERE a.ts = b.ts").tree.args["joins"]
     assert join.args.get("on") is None

@@ -13,7 +13,7 @@ day-time interval             numpy `timedelta64[us]`
 anything else                 pyarrow; timestamps inside are in UTC
 ============================  ==============================================
 
-The numpy arrays are read-only.
+The numpy arrays are read-only. Floating-point warnings of numpy are off: NaN and infinities are data.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def _call(predicate: PythonPredicate, arrays: Sequence[pa.Array], size: int) -> 
         return Vector(np.zeros(0, np.bool_), None)
     arguments = [argument(array) for array in arrays]
     try:
-        answer = predicate.function(*arguments)
+        with np.errstate(all="ignore"):
+            answer = predicate.function(*arguments)
     except Exception as error:
         msg = f"predicate `{predicate.name}` failed: {type(error).__name__}: {error}"
         raise PredicateFailedError(msg) from error

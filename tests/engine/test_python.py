@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import pickle
 from decimal import Decimal
 from typing import Any
@@ -164,6 +165,12 @@ def test_an_exception_is_an_error_with_its_name_and_message() -> None:
         apply_predicate(PythonPredicate("near", broken), [pa.array([1])])
     assert isinstance(caught.value.__cause__, KeyError)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_nan_is_data_and_no_warning() -> None:
+    values = pa.array([math.inf, math.nan, 1.0])
+    answer = apply_predicate(PythonPredicate("near", lambda x, y: abs(x - y) < 1), [values, values])
+    assert answer.values.tolist() == [False, False, True]
 
 
 def test_wrong_number_of_arguments() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import sparkshed
+from sparkshed.spark.functions import install
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,17 +44,88 @@ _CHANGES = (
     "timestamp_seconds(if(id % 2 = 0, 1711755000, 1729899000) + pmod(hash(id, {n}), 192) * 1800 + {n}) AS ts"
 )
 
+#: Columns of `g`, `h` and `i`: sets, vectors of five numbers, weighted sets.
+_COLLECTIONS = (
+    "id",
+    "timestamp_micros(1700000000000000 + pmod(hash(id, {n}), 240) * 500000) AS ts",
+    "pmod(hash(id, {n}, 1), 3) AS k",
+    "pmod(hash(id, {n}, 2), 30) / 10.0D AS x",
+    "CASE id % 13 WHEN 0 THEN NULL WHEN 1 THEN CAST(array() AS ARRAY<STRING>) WHEN 2 THEN array(NULL, NULL)"
+    " ELSE transform(sequence(1, 1 + pmod(hash(id, {n}, 20), 5)), j -> if(pmod(hash(id, {n}, j, 21), 9) = 0,"
+    " NULL, substring('abcdeéA', 1 + pmod(hash(id, {n}, j, 22), 7), 1))) END AS tags",
+    "CASE id % 11 WHEN 3 THEN NULL WHEN 4 THEN CAST(array() AS ARRAY<INT>)"
+    " ELSE transform(sequence(1, 1 + pmod(hash(id, {n}, 23), 4)), j ->"
+    " if(pmod(hash(id, {n}, j, 24), 8) = 0, NULL, pmod(hash(id, {n}, j, 25), 6))) END AS ints",
+    "transform(sequence(1, 1 + pmod(hash(id, {n}, 26), 4)), j -> CASE pmod(hash(id, {n}, j, 27), 9)"
+    " WHEN 0 THEN NULL WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D WHEN 3 THEN 0.0D"
+    " ELSE pmod(hash(id, {n}, j, 28), 20) / 4 END) AS reals",
+    "CASE id % 17 WHEN 2 THEN NULL WHEN 5 THEN array_repeat(0F, 5)"
+    " ELSE transform(sequence(1, 5), j -> CASE WHEN id % 17 = 7 AND j = 3 THEN NULL"
+    " WHEN id % 17 = 9 AND j = 2 THEN float('NaN') WHEN id % 17 = 11 AND j = 4 THEN float('Infinity')"
+    " ELSE float(pmod(hash(id, {n}, j, 29), 2000) / 700.0D - 1.2D) END) END AS f",
+    "CASE id % 17 WHEN 2 THEN NULL WHEN 5 THEN array_repeat(0D, 5)"
+    " ELSE transform(sequence(1, 5), j -> CASE WHEN id % 17 = 7 AND j = 3 THEN NULL"
+    " WHEN id % 17 = 9 AND j = 2 THEN double('NaN') WHEN id % 17 = 11 AND j = 4 THEN double('-Infinity')"
+    " ELSE pmod(hash(id, {n}, j, 30), 2000) / 700.0D - 1.2D END) END AS d",
+    "CASE id % 14 WHEN 3 THEN NULL WHEN 5 THEN CAST(map() AS MAP<STRING, DOUBLE>)"
+    " ELSE map_from_entries(transform(sequence(1, 1 + pmod(hash(id, {n}, 31), 4)), j -> struct("
+    "concat('w', 4 * (pmod(hash(id, {n}, 32), 3) + 1) - j), CASE pmod(hash(id, {n}, j, 33), 12)"
+    " WHEN 0 THEN NULL WHEN 1 THEN double('NaN') WHEN 2 THEN -0.75D"
+    " ELSE pmod(hash(id, {n}, j, 34), 1000) / 700.0D END))) END AS m",
+)
+
+#: Vectors of two, three or four numbers.
+_RAGGED = (
+    "id",
+    "timestamp_seconds(1700000000 + id) AS ts",
+    "transform(sequence(1, 2 + CAST(id % 3 AS INT)), j -> float(j)) AS f",
+    "transform(sequence(1, 2 + CAST(id % 3 AS INT)), j -> double(j)) AS d",
+)
+
 
 def _materialised(frame: DataFrame) -> DataFrame:
     """The same rows without the work of making them: hundreds of queries read them."""
     return frame.localCheckpoint()
 
 
+def make_predicates(spark: SparkSession) -> None:
+    """Register predicates, and let the session call them without the hint, too."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    def fails_on_large(x: Any, y: Any) -> Any:
+        if (x > 2.5).any():
+            msg = "x is above 2.5"
+            raise ValueError(msg)
+        return x < y
+
+    for name, function in {
+        "near": lambda ax, ay, bx, by: np.hypot(ax - bx, ay - by) < 1,
+        "same_parity": lambda left, right: left % 2 == right % 2,
+        "shares_start": lambda left, right: pc.equal(
+            pc.utf8_slice_codeunits(left, 0, 1), pc.utf8_slice_codeunits(right, 0, 1)
+        ),
+        "unknown_if_equal": lambda x, y: pc.if_else(pc.equal(x, y), None, pc.less(x, y)),
+        "within": lambda left, right, reach: np.abs(left - right) <= reach,
+        "longer": lambda left, right: pc.greater(pc.list_value_length(left), pc.list_value_length(right)),
+        "cheaper": lambda left, right: pc.less(left, right),
+        "same_field": lambda left, right: pc.equal(pc.struct_field(left, "u"), pc.struct_field(right, "u")),
+        "fails_on_large": fails_on_large,
+    }.items():
+        sparkshed.register_predicate(name, function)
+    install(spark)
+
+
 def make_views(spark: SparkSession) -> None:
-    """Create the temp views and tables that all golden files share."""
+    """Create the temp views, tables and predicates that all golden files share."""
+    make_predicates(spark)
     for number, (name, rows) in enumerate(_STREAMS.items(), 1):
         columns = [column.format(n=number) for column in _COLUMNS]
         _materialised(spark.range(0, rows, 1, 1).selectExpr(*columns)).createOrReplaceTempView(name)
+    for number, (name, rows) in enumerate({"g": 120, "h": 110, "i": 60}.items(), 1):
+        columns = [column.format(n=number) for column in _COLLECTIONS]
+        _materialised(spark.range(0, rows, 1, 1).selectExpr(*columns)).createOrReplaceTempView(name)
+    _materialised(spark.range(0, 30, 1, 1).selectExpr(*_RAGGED)).createOrReplaceTempView("ragged")
     for number, name in enumerate(("paris1", "paris2", "paris3")):
         frame = spark.range(0, 90, 1, 1).selectExpr(
             "id", _CHANGES.format(n=number), f"pmod(hash(id, {number}, 1), 4) AS k"
