@@ -33,7 +33,7 @@ NUMBER = 0.004
 CELL = 0.1
 
 #: A time range is probed in this many pieces at most.
-_MOST_WINDOWS = 32
+_MOST_WINDOWS = 8
 
 
 @dataclass(frozen=True, slots=True)

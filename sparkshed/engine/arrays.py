@@ -73,7 +73,7 @@ def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
     """The numbers of all half-open ranges `[start, start + count)`, one range after the other."""
     offsets = np.cumsum(counts)
     total = int(offsets[-1])
-    if total == len(counts):
+    if total == len(counts) and (counts == 1).all():
         return starts
     out = np.repeat(starts - (offsets - counts), counts)
     out += np.arange(total)

@@ -18,7 +18,7 @@ from sparkshed.engine.windows import Windows
 from sparkshed.planner.physical import Direction, JoinSpec
 
 #: A time range over more basic windows than this is probed in larger windows.
-_MOST_WINDOWS = 32
+_MOST_WINDOWS = 8
 #: Results that fill less than this part of a chunk are collected into larger chunks.
 _FEW = 8
 
