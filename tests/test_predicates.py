@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,6 +227,21 @@ def test_what_a_condition_compiles_to(session: SparkSession) -> None:
     assert isinstance(brought, Apply)
     assert isinstance(brought.args[1], Col)
     assert (brought.args[1].stream, brought.args[1].type) == (0, "array<int>")
+
+
+def test_the_example_of_the_documentation(session: SparkSession) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "hint.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    for name, view in (("a", "left_points"), ("b", "right_points")):
+        session.table(view).selectExpr("id", "ts", "x", "n AS y").createOrReplaceTempView(name)
+    sparkshed.enable(session)
+    last = "frame = spark.sql"
+    names: dict[str, Any] = {"spark": session, "sparkshed": sparkshed}
+    exec(example.replace("spark.sql", last), names)
+    (text,) = re.findall(r'"""(.*?)"""', example, re.DOTALL)
+    expected = rows(session.sql(text.replace(HINT, "")))
+    assert expected
+    assert rows(names["frame"]) == expected
 
 
 @pytest.mark.parametrize(

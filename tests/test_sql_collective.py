@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +16,7 @@ from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.forms import indexed
 from sparkshed.sql.outline import outline
-from sparkshed.sql.predicate import Form, Overlap, Similarity, WeightedOverlap
+from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
 from sparkshed.sql.rewrite import Edit
 
 if TYPE_CHECKING:
@@ -325,6 +327,24 @@ def test_thresholds_beyond_all_sizes_have_no_index() -> None:
     overlap = Call("cast", (Call("overlap", (LEFT, RIGHT), "int"),), "bigint")
     expr = Call(">", (overlap, Lit(1 << 40, "bigint", "x")), "boolean")
     assert indexed(expr) == (expr, None)
+
+
+def test_the_documentation_lists_what_has_an_index(session: SparkSession) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "hint.md").read_text()
+    section = page.split("### Conditions that have an index")[1].split("\n#")[0]
+    conditions = re.findall(r"^\| `([^`]*)` \| [^|]* \|$", section, re.MULTILINE)
+    for name, view in (("a", "one"), ("b", "two")):
+        session.table(view).withColumnRenamed("f", "v").createOrReplaceTempView(f"listed_{name}")
+    text = (
+        "SELECT /*+ SHED(exact) */ 1 FROM listed_a a JOIN listed_b b ON "
+        f"abs(a.ts - b.ts) < INTERVAL 1 SECOND AND {' AND '.join(conditions)}"
+    )
+    found = outline(text)
+    assert found is not None
+    block = analyse(found.blocks[0], Edit(text), SparkCatalog(session, session.sql))[0]
+    kinds = [type(predicate.form) for predicate in block.predicates]
+    assert kinds == [Equality, Band, Overlap, Similarity, Similarity, Similarity, WeightedOverlap]
+    assert not block.residual
 
 
 def calls(expr: Expr) -> Iterator[Call]:

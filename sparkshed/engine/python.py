@@ -82,7 +82,7 @@ def argument(array: pa.Array) -> AnyArray | pa.Array:
         array = array.dictionary_decode()
     values = _as_numpy(array)
     if values is None:
-        type_ = in_utc(array.type)
+        type_ = utc_type(array.type)
         return array if type_.equals(array.type) else array.cast(type_)
     values.flags.writeable = False
     return values
@@ -107,17 +107,17 @@ def _as_numpy(array: pa.Array) -> AnyArray | None:
     return None
 
 
-def in_utc(type_: pa.DataType) -> pa.DataType:
+def utc_type(type_: pa.DataType) -> pa.DataType:
     """The type with all its instants in UTC: Spark sends them in the session's zone."""
     if pa.types.is_timestamp(type_) and type_.tz is not None:
         return pa.timestamp(type_.unit, "UTC")
     if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(in_utc(field.type)) for field in type_])
+        return pa.struct([field.with_type(utc_type(field.type)) for field in type_])
     if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(in_utc(type_.value_type)))
+        return pa.list_(type_.value_field.with_type(utc_type(type_.value_type)))
     if pa.types.is_map(type_):
         key, item = type_.key_field, type_.item_field
-        return pa.map_(key.with_type(in_utc(key.type)), item.with_type(in_utc(item.type)))
+        return pa.map_(key.with_type(utc_type(key.type)), item.with_type(utc_type(item.type)))
     return type_
 
 

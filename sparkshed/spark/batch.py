@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import ByteType, StructField, StructType
 
 from sparkshed.engine import JoinOperator
+from sparkshed.engine.python import utc_type
 from sparkshed.planner.physical import JoinSpec, Layout, ShedJoinExec
 from sparkshed.spark.inputs import STREAM, Inputs
 from sparkshed.spark.times import segment_of
@@ -86,18 +87,5 @@ def group_join(
 
 def in_utc(table: pa.Table) -> pa.Table:
     """The table with its instants in UTC: Spark sends the session's zone, and takes only UTC back."""
-    schema = pa.schema([field.with_type(_utc_type(field.type)) for field in table.schema])
+    schema = pa.schema([field.with_type(utc_type(field.type)) for field in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
-
-
-def _utc_type(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(type_) and type_.tz is not None:
-        return pa.timestamp(type_.unit, "UTC")
-    if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(_utc_type(field.type)) for field in type_])
-    if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(_utc_type(type_.value_type)))
-    if pa.types.is_map(type_):
-        key, item = type_.key_field, type_.item_field
-        return pa.map_(key.with_type(_utc_type(key.type)), item.with_type(_utc_type(item.type)))
-    return type_
