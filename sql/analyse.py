@@ -9,6 +9,7 @@ from sqlglot import exp
 from sparkshed.sql.block import JoinBlock, Payload, Stream
 from sparkshed.sql.bounds import TimeBound
 from sparkshed.sql.catalog import Catalog
+from sparkshed.sql.collective import FUNCTIONS
 from sparkshed.sql.compile import Compiler, NotCompiledError
 from sparkshed.sql.conjuncts import Conjunct, chains_comparisons
 from sparkshed.sql.errors import StatementError
@@ -33,7 +34,10 @@ from sparkshed.sql.times import (
 from sparkshed.sql.typing import Typer, is_key_type
 
 #: Common functions that need no question to Spark.
-_DETERMINISTIC = (exp.And, exp.Or, exp.Abs, exp.Case, exp.Cast, exp.Coalesce, exp.Greatest, exp.If, exp.Least)
+_DETERMINISTIC = (
+    *(exp.And, exp.Or, exp.Abs, exp.Case, exp.Cast, exp.Coalesce, exp.Greatest, exp.If, exp.Least),
+    *(exp.ArrayIntersect, exp.ArraySize, exp.Reduce),
+)
 
 
 def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scope]:
@@ -144,10 +148,17 @@ class _Analysis:
 
     def _is_deterministic(self, conjunct: Conjunct) -> bool:
         """Ask Spark about functions whose nature the tree does not tell."""
-        if all(isinstance(function, _DETERMINISTIC) for function in conjunct.node.find_all(exp.Func)):
+        if all(map(self._is_known, conjunct.node.find_all(exp.Func))):
             return True
         query = f"{self._with}SELECT ({conjunct.text()}) AS c FROM {self._relations}"
         return self._catalog.deterministic(query)
+
+    def _is_known(self, function: exp.Func) -> bool:
+        """Whether the function is deterministic without asking."""
+        if not isinstance(function, exp.Anonymous):
+            return isinstance(function, _DETERMINISTIC)
+        name = function.name
+        return name.lower() in FUNCTIONS or self._catalog.predicate(name) is not None
 
     def _load_types(self, joining: list[Conjunct]) -> None:
         texts, constants = [], []

@@ -34,6 +34,9 @@ _VECTORS = {
 }
 _SIZES = ("size", "cardinality", "array_size")
 
+#: Functions that the forms are written with, as far as the parser has no nodes for them.
+FUNCTIONS = frozenset((*_VECTORS, "cardinality", "zip_with", "map_values", "map_zip_with"))
+
 _MAP_OF_DOUBLES = ("map<", ",double>")
 
 
