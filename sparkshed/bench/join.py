@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import sparkshed
+from sparkshed.bench.timing import Run, WrongResult, agreed, count_rows, median, timed
 from sparkshed.workloads.cameras import CameraStream, camera_sql, camera_streams, camera_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["HINT", "Timing", "WrongResult", "compare", "engines", "measure", "register_cameras", "run"]
 
 HINT = "SHED(exact)"
 
@@ -35,10 +36,6 @@ class Timing:
         return asdict(self)
 
 
-class WrongResult(RuntimeError):
-    """Two engines disagree on the number of results, so their times mean nothing."""
-
-
 def register_cameras(spark: SparkSession, streams: Iterable[CameraStream]) -> None:
     """Make the streams readable as views: `cam1`, `cam2` and so on."""
     for number, stream in enumerate(streams, 1):
@@ -53,21 +50,9 @@ def engines(spark: SparkSession, m: int = 3) -> dict[str, Callable[[], DataFrame
     }
 
 
-def measure(frame: Callable[[], DataFrame]) -> tuple[float, int]:
-    """Seconds from SQL text to the last row, and the number of rows.
-
-    Rows go to Spark's `noop` sink: every column is computed and nothing is written. They are counted
-    on the way, in the run that is timed.
-    """
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    seen = Observation()
-    start = time.perf_counter()
-    rows = frame().observe(seen, F.count(F.lit(1)).alias("rows"))
-    rows.write.format("noop").mode("overwrite").save()
-    seconds = time.perf_counter() - start
-    return seconds, int(seen.get["rows"])
+def measure(frame: Callable[[], DataFrame]) -> Run:
+    """Seconds from SQL text to the last row, and the number of rows."""
+    return timed(lambda: count_rows(frame()))
 
 
 def warm_up(spark: SparkSession) -> None:
@@ -77,7 +62,7 @@ def warm_up(spark: SparkSession) -> None:
         measure(frame)
 
 
-def compare(workload: str, runs: dict[str, list[tuple[float, int]]]) -> list[Timing]:
+def compare(workload: str, runs: dict[str, list[Run]]) -> list[Timing]:
     """Medians of the runs, each beside the first engine's.
 
     Args:
@@ -87,17 +72,14 @@ def compare(workload: str, runs: dict[str, list[tuple[float, int]]]) -> list[Tim
     Raises:
         WrongResult: If the runs did not all give the same number of results.
 
-    >>> [t.ratio for t in compare("w", {"spark": [(4.0, 7)], "sparkshed": [(2.0, 7)]})]
+    >>> [t.ratio for t in compare("w", {"spark": [Run(4.0, 7)], "sparkshed": [Run(2.0, 7)]})]
     [1.0, 2.0]
     """
-    counts = {engine: sorted({results for _, results in timed}) for engine, timed in runs.items()}
-    if len({count for found in counts.values() for count in found}) != 1:
-        msg = f"{workload}: the engines disagree on the number of results: {counts}"
-        raise WrongResult(msg)
-    medians = {engine: statistics.median(seconds for seconds, _ in timed) for engine, timed in runs.items()}
+    results = agreed(workload, runs)
+    medians = {engine: median(timed) for engine, timed in runs.items()}
     base = next(iter(medians.values()))
     return [
-        Timing(workload, engine, round(seconds, 3), counts[engine][0], round(base / seconds, 2))
+        Timing(workload, engine, round(seconds, 3), results, round(base / seconds, 2))
         for engine, seconds in medians.items()
     ]
 
@@ -113,7 +95,7 @@ def run(spark: SparkSession, rate: float = 200, seconds: float = 60, repeats: in
     """
     warm_up(spark)
     register_cameras(spark, camera_streams(rate, seconds))
-    runs: dict[str, list[tuple[float, int]]] = {}
+    runs: dict[str, list[Run]] = {}
     for _ in range(repeats):
         for engine, frame in engines(spark).items():
             runs.setdefault(engine, []).append(measure(frame))

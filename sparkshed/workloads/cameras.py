@@ -163,6 +163,4 @@ def camera_sql(
     JOIN cam2 c2 ON abs(c1.x - c2.x) <= 1
     WHERE greatest(c1.ts, c2.ts) <= least(c1.ts + INTERVAL 20 SECONDS, c2.ts + INTERVAL 20 SECONDS)
     """
-    return join_sql(
-        "cam", m, lambda a, b: f"abs({a}.x - {b}.x) <= {eps:g}", window_seconds, hint, form=form
-    )
+    return join_sql("cam", m, lambda a, b: f"abs({a}.x - {b}.x) <= {eps:g}", window_seconds, hint, form=form)

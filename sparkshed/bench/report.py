@@ -1,0 +1,30 @@
+"""Rows of a benchmark as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows under each other; columns that are empty in all rows are left out.
+
+    >>> print(table([{"engine": "spark", "seconds": 4.0, "note": None}]))
+    engine  seconds
+    spark     4.000
+    """
+    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    lines = [names, *([_cell(name, row[name]) for name in names] for row in rows)]
+    left = [all(isinstance(row[name], str | None) for row in rows) for name in names]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shape = "  ".join(f"{{:{'<' if text else '>'}{width}}}" for text, width in zip(left, widths, strict=True))
+    return "\n".join(shape.format(*line).rstrip() for line in lines)
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.3f}" if "seconds" in name else f"{value:.2f}"
+    return str(value)
