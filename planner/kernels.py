@@ -87,7 +87,7 @@ def _options(plan: ShedJoin, joined: list[int], target: int, window: float) -> I
         yield pricing.option(BandKernel(together), together, IndexStatistics(touched), ENTRY)
     for predicate in ready:
         yield from _single(plan, predicate, pricing)
-    yield pricing.option(ScanKernel(), (), IndexStatistics(1.0, lookups=0.0), CELL)
+    yield pricing.option(ScanKernel(), (), IndexStatistics(1.0), CELL)
 
 
 def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator[Option]:
@@ -102,7 +102,7 @@ def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator
         yield pricing.option(WeightedKernel(form), [], index, SHARED)
     elif isinstance(form, Similarity):
         width = known.width if known else 0.0
-        index = IndexStatistics(1.0, lookups=0.0)
+        index = IndexStatistics(1.0)
         yield pricing.option(VectorKernel(form, predicate), [predicate], index, CELL + width * NUMBER)
 
 
