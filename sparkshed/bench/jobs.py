@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,12 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-def write_tables(case: Case, folder: Path) -> None:
-    """Generate the streams of a workload for jobs in `folder`."""
-    for number, table in enumerate(case.tables()):
+def write_tables(tables: Iterable[pa.Table], folder: Path, batch: int | None = None) -> None:
+    """Write the streams for jobs in `folder`, in batches of `batch` rows."""
+    for number, table in enumerate(tables):
         with pa.OSFile(str(folder / f"{number}.arrow"), "wb") as file:
             with pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
+                writer.write_table(table, batch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,8 @@ class Worker:
             start_new_session=True,
         )
         self._lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self._next(_START_SECONDS)
 
     def run(self, job: Path, limit: float) -> Outcome:
@@ -128,7 +129,10 @@ class Worker:
         if self.alive:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        self._errors.close()
+        self._reader.join()
+        for pipe in (self._process.stdin, self._process.stdout, self._errors):
+            assert pipe is not None
+            pipe.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -111,7 +111,7 @@ def run(
     for case in cases:
         say(f"{case.name}: {case.title}")
         with tempfile.TemporaryDirectory(prefix="sparkshed-bench-") as folder:
-            write_tables(case, Path(folder))
+            write_tables(case.tables(), Path(folder))
             outcomes = _measure(launch, case, Path(folder), engines, repeats, say)
         rows += rows_of(case.name, outcomes)
     return rows

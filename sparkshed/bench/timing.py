@@ -47,7 +47,7 @@ def median(runs: Iterable[Run]) -> float:
     >>> median([Run(1.0, 7), Run(9.0, 7), Run(2.0, 7)])
     2.0
     """
-    return statistics.median(run.seconds for run in runs)
+    return statistics.median(seconds for seconds, _ in runs)
 
 
 def agreed(workload: str, runs: dict[str, list[Run]]) -> int:
@@ -56,7 +56,7 @@ def agreed(workload: str, runs: dict[str, list[Run]]) -> int:
     Raises:
         WrongResult: If they do not all have the same.
     """
-    counts = {engine: sorted({run.results for run in found}) for engine, found in runs.items()}
+    counts = {engine: sorted({results for _, results in found}) for engine, found in runs.items()}
     distinct = {count for found in counts.values() for count in found}
     if len(distinct) != 1:
         msg = f"{workload}: the engines disagree on the number of results: {counts}"

@@ -5,14 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-from sparkshed.bench import join, kernels, targets
+from sparkshed.bench import growth, join, kernels, memory, targets
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
 
-BENCHES: dict[str, Callable[..., list]] = {"join": join.run, "kernels": kernels.run}
+#: Rows under the names of what they are; the rows of the benchmark itself come first.
+Sections: TypeAlias = dict[str, list[Any]]
+
+BENCHES: dict[str, Callable[..., list[Any]]] = {
+    "join": join.run,
+    "kernels": kernels.run,
+    "growth": growth.run,
+    "memory": memory.run,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,11 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one = parser.add_argument_group("join")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument("--seconds", type=float, default=60, help="length of the streams")
-    many = parser.add_argument_group("kernels")
+    many = parser.add_argument_group("kernels, growth, memory")
     names = [case.name for case in CASES]
-    many.add_argument("--workload", action="append", choices=names, help="only this one; may be repeated")
+    many.add_argument("--workload", action="append", choices=names, help="only this one (kernels)")
     many.add_argument(
-        "--engine", action="append", choices=list(kernels.ENGINES), help="only this one; may be repeated"
+        "--engine", action="append", choices=list(kernels.ENGINES), help="only this one (kernels)"
     )
     many.add_argument("--scale", type=float, default=1, help="factor for all rates (default: %(default)s)")
     many.add_argument("--limit", type=float, default=600, help="seconds before a run is stopped")
@@ -36,9 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark and print its rows."""
-    rows, more = _RUNS[args.name](args)
-    dicts = [row.as_dict() for row in rows]
-    print(json.dumps(dicts, indent=2) if args.json else "\n\n".join([table(dicts), *more]))
+    sections = {title: [row.as_dict() for row in rows] for title, rows in _RUNS[args.name](args).items()}
+    if args.json:
+        # The targets of `kernels` follow from its rows; the exponents of `growth` are what it is for.
+        answer = sections if args.name == "growth" else next(iter(sections.values()))
+        print(json.dumps(answer, indent=2))
+    else:
+        texts = [table(rows) for rows in sections.values() if rows]
+        print("\n\n".join(texts))
     return 0
 
 
@@ -46,18 +60,33 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _join(args: argparse.Namespace) -> tuple[Sequence, list[str]]:
+def _join(args: argparse.Namespace) -> Sections:
     with local_session(args.master) as spark:
-        return BENCHES["join"](spark, args.rate, args.seconds, args.repeats), []
+        return {"rows": BENCHES["join"](spark, args.rate, args.seconds, args.repeats)}
 
 
-def _kernels(args: argparse.Namespace) -> tuple[Sequence, list[str]]:
+def _kernels(args: argparse.Namespace) -> Sections:
     cases = [case.scaled(args.scale) for case in CASES if case.name in (args.workload or [case.name])]
     engines = [engine for engine in kernels.ENGINES if engine in (args.engine or [engine])]
     with kernels.Processes(args.master, args.limit) as launch:
         rows = BENCHES["kernels"](launch, cases, engines, args.repeats, _progress)
-    found = [target.as_dict() for target in targets.targets(rows, args.limit)]
-    return rows, ["Targets (times as long as sparkshed takes)\n" + table(found)] if found else []
+    return {"rows": rows, "targets": targets.targets(rows, args.limit)}
 
 
-_RUNS = {"join": _join, "kernels": _kernels}
+def _growth(args: argparse.Namespace) -> Sections:
+    with kernels.Processes(args.master, args.limit) as launch:
+        cells = BENCHES["growth"](launch, args.scale, _progress)
+    return {"cells": cells, "exponents": growth.exponents(cells)}
+
+
+def _memory(args: argparse.Namespace) -> Sections:
+    with kernels.Processes(args.master, args.limit) as launch:
+        return {"rows": BENCHES["memory"](launch, args.scale, _progress)}
+
+
+_RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
+    "join": _join,
+    "kernels": _kernels,
+    "growth": _growth,
+    "memory": _memory,
+}
