@@ -230,10 +230,11 @@ def _kernel_text(kernel: Kernel) -> str:
         return f"postings on {sets.left.text}, {sets.right.text} by {sharing}, overlap >= {sets.least}"
     if isinstance(kernel, WeightedKernel):
         maps = kernel.overlap
-        return f"postings on {maps.left.text}, {maps.right.text} by 1 shared key"
+        return f"postings on {maps.left.text}, {maps.right.text} by 1 shared key, product >= {maps.least:g}"
     if isinstance(kernel, VectorKernel):
         pair = kernel.similarity
-        return f"matrix product on {pair.left.text}, {pair.right.text}"
+        measure = pair.measure.replace("_", " ")
+        return f"matrix product on {pair.left.text}, {pair.right.text}, {measure} {pair.op} {pair.threshold:g}"
     return "scan"
 
 
