@@ -233,8 +233,8 @@ def _kernel_text(kernel: Kernel) -> str:
         return f"postings on {maps.left.text}, {maps.right.text} by 1 shared key, product >= {maps.least:g}"
     if isinstance(kernel, VectorKernel):
         pair = kernel.similarity
-        measure = pair.measure.replace("_", " ")
-        return f"matrix product on {pair.left.text}, {pair.right.text}, {measure} {pair.op} {pair.threshold:g}"
+        condition = f"{pair.measure.replace('_', ' ')} {pair.op} {pair.threshold:g}"
+        return f"matrix product on {pair.left.text}, {pair.right.text}, {condition}"
     return "scan"
 
 
