@@ -96,10 +96,11 @@ def _single(plan: ShedJoin, predicate: Predicate, pricing: _Pricing) -> Iterator
     known = plan.statistics.predicates.get(predicate)
     if isinstance(form, Overlap):
         for index in known.indexes if known else (IndexStatistics(0.1),):
-            yield pricing.option(SetKernel(form, index.subset), [predicate], index, SHARED)
+            entry = ENTRY if index.subset == 1 else SHARED
+            yield pricing.option(SetKernel(form, index.subset), [predicate], index, entry)
     elif isinstance(form, WeightedOverlap):
         index = known.indexes[0] if known else IndexStatistics(0.1)
-        yield pricing.option(WeightedKernel(form), [], index, SHARED)
+        yield pricing.option(WeightedKernel(form, predicate), [predicate], index, ENTRY)
     elif isinstance(form, Similarity):
         width = known.width if known else 0.0
         index = IndexStatistics(1.0)

@@ -67,7 +67,7 @@ class BandKernel:
 
 @dataclass(frozen=True, slots=True)
 class SetKernel:
-    """Look up rows that share `subset` items of a set, and count what they share."""
+    """Look up rows that share `subset` items of a set, and count all that they share."""
 
     overlap: Overlap
     subset: int
@@ -80,9 +80,10 @@ class SetKernel:
 
 @dataclass(frozen=True, slots=True)
 class WeightedKernel:
-    """Look up rows whose map shares a key, then check `checks` of the hop."""
+    """Add up the products of weights, key by key; `predicate` is checked where rounding could decide."""
 
     overlap: WeightedOverlap
+    predicate: Predicate
 
     @property
     def forms(self) -> tuple[Form, ...]:

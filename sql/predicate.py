@@ -46,7 +46,7 @@ class Overlap:
 class WeightedOverlap:
     """The inner product of two maps is `least` or more, where `least` is above 0.
 
-    It locates candidates, maps that share a key; the predicate's expression decides.
+    Whether exactly `least` is enough, the predicate's expression says.
     """
 
     left: Col

@@ -9,6 +9,7 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Finder
 from sparkshed.engine.grids import GridFinder
 from sparkshed.engine.kernels import BandProbe, EqualityProbe, ScanProbe, sides
+from sparkshed.engine.postings import PostingsFinder
 from sparkshed.engine.ranges import RangeFinder
 from sparkshed.engine.sets import SetFinder, SetRule
 from sparkshed.engine.statistics import DirectionCounters
@@ -46,10 +47,13 @@ def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: Dir
     if isinstance(kernel, BandKernel):
         return RangeFinder(BandProbe(kernel, target, stores, Evaluator(spec.ansi)), limit, counters)
     if isinstance(kernel, SetKernel):
-        rule = SetRule(kernel.overlap.least, kernel.subset)
-        return SetFinder(sides(kernel.overlap, target), "sets", rule, stores, limit, counters)
+        columns, least = sides(kernel.overlap, target), kernel.overlap.least
+        if kernel.subset == 1:
+            return PostingsFinder(spec, columns, least, None, stores, counters)
+        return SetFinder(columns, SetRule(least, kernel.subset), stores, limit, counters)
     if isinstance(kernel, WeightedKernel):
-        return SetFinder(sides(kernel.overlap, target), "keys", SetRule(1, 1), stores, limit, counters)
+        maps = kernel.overlap
+        return PostingsFinder(spec, sides(maps, target), maps.least, kernel.predicate, stores, counters)
     if isinstance(kernel, VectorKernel):
         return VectorFinder(kernel, target, stores, limit, counters, Evaluator(spec.ansi))
     return RangeFinder(ScanProbe(), limit, counters)

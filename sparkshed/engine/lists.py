@@ -94,12 +94,6 @@ def maps_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
     return Lists(offsets, codes, validity(array), weights.astype(np.float64, copy=False))
 
 
-def keys_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
-    """Codes of the keys of each map, ascending; entries without a value are left out."""
-    maps = maps_of(array, type_, codebook)
-    return Lists(*_distinct(maps.offsets, maps.values), maps.valid)
-
-
 def vectors_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
     """Elements of each array as float32 or float64, 0.0 where they are NULL."""
     element = element_of(type_)
@@ -116,7 +110,6 @@ def vectors_of(array: pa.Array, type_: str, codebook: Codebook) -> Lists:
 FORMS: dict[str, Callable[[pa.Array, str, Codebook], Lists]] = {
     "sets": sets_of,
     "maps": maps_of,
-    "keys": keys_of,
     "vectors": vectors_of,
 }
 

@@ -136,7 +136,7 @@ class SampledPair:
         if not isinstance(kernel, (SetKernel, WeightedKernel)):
             return 1.0
         lengths = self._lengths(kernel.overlap.left)
-        if isinstance(kernel, WeightedKernel):
+        if isinstance(kernel, WeightedKernel) or kernel.subset == 1:
             return float(lengths.mean()) if len(lengths) else 1.0
         rule = SetRule(kernel.overlap.least, kernel.subset)
         counts = [rule.count(int(length)) for length in lengths]
@@ -166,7 +166,7 @@ def kernels_of(predicate: Predicate) -> list[tuple[Kernel, tuple[Predicate, ...]
     if isinstance(form, Overlap):
         return [(SetKernel(form, size), ()) for size in range(1, min(form.least, LARGEST_SUBSET) + 1)]
     if isinstance(form, WeightedOverlap):
-        return [(WeightedKernel(form), (predicate,))]
+        return [(WeightedKernel(form, predicate), ())]
     if isinstance(form, Similarity):
         return [(VectorKernel(form, predicate), ())]
     return [(ScanKernel(), (predicate,))]

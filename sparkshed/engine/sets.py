@@ -1,7 +1,7 @@
 """Sets: rows that share enough items, found by the subsets they share.
 
 Two sets that share `k` items share every subset of those. Each row is posted under the `g`-item
-subsets of its items, `g` between 1 and `k`; a probe looks up its own subsets. The larger `g`, the
+subsets of its items, `g` between 2 and `k`; a probe looks up its own subsets. The larger `g`, the
 fewer postings a probe reads, and the more subsets there are to look up::
 
     k = 3, g = 2      a = {1, 4, 7, 9}     posted under 14 17 47
@@ -37,9 +37,8 @@ from sparkshed.sql.expr import Col
 
 #: A set with more subsets than this is compared with every row instead.
 MOST_SUBSETS = 512
-MOST_ITEMS = 1 << 16
 #: Bits of an item's code in a key, by the size of the subset.
-_BITS = {1: 32, 2: 31, 3: 21}
+_BITS = {2: 31, 3: 21}
 LARGEST_SUBSET = max(_BITS)
 
 
@@ -56,16 +55,14 @@ class SetRule:
 
     def __init__(self, least: int, size: int) -> None:
         """At least `least` shared items, found by subsets of `size` items."""
-        if not 1 <= size <= min(least, LARGEST_SUBSET):
+        if not 2 <= size <= min(least, LARGEST_SUBSET):
             msg = f"subsets of {size} items cannot find {least} shared items"
             raise ValueError(msg)
         self.least = least
         self.size = size
         self._longest = least
-        while size == 1 or self.count(self._longest + 1) <= MOST_SUBSETS:
+        while self.count(self._longest + 1) <= MOST_SUBSETS:
             self._longest += 1
-            if self._longest - least > MOST_ITEMS:
-                break
 
     def counts(self, lists: Lists, rows: Ints) -> Ints:
         """How many subsets each row has, 0 for rows that :meth:`odd` names."""
@@ -130,21 +127,19 @@ class SetFinder:
     def __init__(
         self,
         columns: tuple[Col, Col],
-        kind: str,
         rule: SetRule,
         stores: Sequence[RowStore],
         limit: int,
         counters: DirectionCounters,
     ) -> None:
-        """Take the target's column and the other one, both as lists of the given kind."""
+        """Take the target's column and the other one."""
         self._own, self._other = columns
-        self._kind = kind
         self._rule = rule
         self._stores = stores
         self._limit = limit
         self._postings = Lookup(self, limit, counters)
         self._scan = Lookup(ScanProbe(), limit, counters)
-        self.key: Hashable = ("sets", self._own.column, kind, rule.least, rule.size)
+        self.key: Hashable = ("sets", self._own.column, rule.least, rule.size)
 
     def index(self, window: BasicWindow) -> HashIndex:
         """Postings by subset; rows with too many subsets meet every probe."""
@@ -155,7 +150,7 @@ class SetFinder:
         return HashIndex(keys, np.concatenate([entries, rows[self._rule.odd(lists, rows)]]))
 
     def _lists(self, column: Col) -> Lists:
-        return self._stores[column.stream].lists(self._kind, column.column)
+        return self._stores[column.stream].sets(column.column)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Pairs come counted."""

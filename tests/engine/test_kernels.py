@@ -165,14 +165,19 @@ def test_sets_count_the_postings_they_read(seed: int) -> None:
     spec = spec_of("array<int>", SetKernel(Overlap(*columns("array<int>"), least), size), ())
 
     def subsets(items: list[int]) -> set[tuple[int, ...]]:
+        if size == 1:
+            return {(each,) for each in items}
         prefix = sorted(items)[: len(items) - least + size] if len(items) >= least else []
         return set(combinations(prefix, size))
 
+    def reads(time: int, other: int) -> bool:
+        return abs(time - other) <= WINDOW if size == 1 else _same_windows(time, other, rows[1])
+
     touched = sum(
-        len(subsets(rows[0][i][1]) & subsets(other[1]))
-        for i in range(len(rows[0]))
-        for other in rows[1]
-        if _same_windows(rows[0][i][0], other[0], rows[1])
+        len(subsets(items) & subsets(others))
+        for time, items in rows[0]
+        for other, others in rows[1]
+        if reads(time, other)
     )
     assert work_of(spec, "array<int>", rows) == touched
 
@@ -230,7 +235,8 @@ def weighted(least: float) -> tuple[Kernel, Predicate]:
     expr = Call(
         ">=", (Call("map_dot", (left, right), "double"), Lit(least, "double", str(least))), "boolean"
     )
-    return WeightedKernel(WeightedOverlap(left, right, least)), Predicate("dot(a, b)", expr)
+    predicate = Predicate("dot(a, b)", expr)
+    return WeightedKernel(WeightedOverlap(left, right, least), predicate), predicate
 
 
 @many
@@ -238,9 +244,9 @@ def weighted(least: float) -> tuple[Kernel, Predicate]:
 def test_weighted_sets_equal_the_naive_join(seed: int) -> None:
     rng = Random(seed)
     least = rng.choice([0.25, 1.0, 2.0])
-    kernel, check = weighted(least)
+    kernel, _ = weighted(least)
     rows = rows_of(rng, a_map)
-    spec = spec_of("map<string,double>", kernel, (check,), rng.choice([1, 3, 1 << 18]))
+    spec = spec_of("map<string,double>", kernel, (), rng.choice([1, 3, 1 << 18]))
 
     def holds(left: Any, right: Any) -> bool:
         total = map_dot(left, right)
@@ -249,9 +255,28 @@ def test_weighted_sets_equal_the_naive_join(seed: int) -> None:
     assert run(spec, "map<string,double>", rows, rng) == expected(rows, holds)
 
 
+@pytest.mark.parametrize("sparse", [0.0, 10.0])
+def test_sums_of_weights_near_the_threshold_are_decided_exactly(
+    sparse: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thresholds that are some pair's own sum, which another order of addition may miss."""
+    monkeypatch.setattr("sparkshed.engine.postings._SPARSE", sparse)
+    rng = Random(7)
+    rows = tuple(
+        [(0, [(key, rng.uniform(0.1, 1)) for key in rng.sample("abcdefgh", 6)]) for _ in range(25)]
+        for _ in range(2)
+    )
+    for i in range(12):
+        least = map_dot(rows[0][i][1], rows[1][i][1])
+        assert least
+        spec = spec_of("map<string,double>", weighted(least)[0], ())
+        found = run(spec, "map<string,double>", rows, rng)  # type: ignore[arg-type]
+        assert found == expected(rows, lambda a, b: map_dot(a, b) >= least)  # type: ignore[arg-type] # noqa: B023
+
+
 def test_weighted_sets_count_the_postings_they_read() -> None:
-    kernel, check = weighted(1.0)
-    spec = spec_of("map<string,double>", kernel, (check,))
+    kernel, _ = weighted(1.0)
+    spec = spec_of("map<string,double>", kernel, ())
     rows = ([(5, [("a", 1.0), ("b", 1.0)])], [(5, [("a", 2.0)]), (5, [("a", 0.1), ("b", 0.1)]), (5, None)])
     assert work_of(spec, "map<string,double>", rows) == 3
 

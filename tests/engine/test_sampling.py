@@ -51,7 +51,8 @@ def selectivity(tables: tuple[pa.Table, pa.Table], bounds: tuple[tuple[int | Non
     found = pair.selectivity([equality(0, 1)])
     measured = pair.measure(equality(0, 1))
     assert measured.selectivity == found
-    assert measured.indexes[0].touched <= 1
+    # Entries of the outermost windows are touched although some are out of time.
+    assert found <= measured.indexes[0].touched <= 2 * found
     return found
 
 
