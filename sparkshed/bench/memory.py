@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 import resource
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator
@@ -169,6 +168,12 @@ def _batches(path: Path) -> Iterator[pa.Table]:
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has had, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    """Most memory that this process has had, in bytes.
+
+    On Linux, getrusage also counts what the parent had when it started this process.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
