@@ -29,6 +29,10 @@ class Vector(NamedTuple):
         """The given rows."""
         return Vector(self.values.take(rows), None if self.valid is None else self.valid.take(rows))
 
+    def spread(self, picks: Picks) -> Vector:
+        """The rows that the numbers name."""
+        return Vector(picks.of(self.values), None if self.valid is None else picks.of(self.valid))
+
 
 def both_valid(left: Bools | None, right: Bools | None) -> Bools | None:
     """Where both operands have a value."""
@@ -69,6 +73,44 @@ def shift(values: Ints, by: int) -> tuple[Ints, Bools | None]:
     return np.where(beyond, INT64_MIN, values + by), beyond
 
 
+_COUNTING = np.arange(1 << 18)
+_COUNTING.flags.writeable = False
+
+
+def counting(size: int) -> Ints:
+    """0, 1, 2, …; not to be written to."""
+    return _COUNTING[:size] if size <= len(_COUNTING) else np.arange(size)
+
+
+class Picks:
+    """Numbers with many repetitions in a row: `heads[n]` comes `sizes[n]` times, once without sizes."""
+
+    __slots__ = ("_numbers", "heads", "size", "sizes")
+
+    def __init__(self, heads: Ints, sizes: Ints | None = None) -> None:
+        """Adopt the different numbers and how often each comes."""
+        self.heads = heads
+        self.sizes = sizes
+        self.size = len(heads) if sizes is None else int(sizes.sum())
+        self._numbers: Ints | None = heads if sizes is None else None
+
+    @property
+    def numbers(self) -> Ints:
+        """All numbers, spelled out."""
+        if self._numbers is None:
+            self._numbers = self.heads.repeat(self.sizes)  # type: ignore[arg-type]
+        return self._numbers
+
+    def of(self, values: AnyArray) -> AnyArray:
+        """The values at the numbers."""
+        found = values.take(self.heads)
+        return found if self.sizes is None else found.repeat(self.sizes)
+
+    def take(self, places: Ints) -> Picks:
+        """Only the numbers at the given places."""
+        return Picks(self.numbers.take(places))
+
+
 def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
     """The numbers of all half-open ranges `[start, start + count)`, one range after the other."""
     offsets = np.cumsum(counts)
@@ -76,7 +118,7 @@ def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
     if total == len(counts) and (counts == 1).all():
         return starts
     out = np.repeat(starts - (offsets - counts), counts)
-    out += np.arange(total)
+    out += counting(total)
     return out
 
 

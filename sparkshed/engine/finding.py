@@ -7,18 +7,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.arrays import Bools, Ints, Picks
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.windows import Windows
 
 
 class Pairs(NamedTuple):
-    """Candidates: partial result `picks[n]` with row `rows[n]`.
+    """Candidates: partial result `picks.numbers[n]` with row `rows[n]`.
 
     With `edge` their time is still to be checked; `settled` candidates need no verification.
     """
 
-    picks: Ints
+    picks: Picks
     rows: Ints
     edge: bool
     settled: bool = False
@@ -53,9 +53,9 @@ def gathered(found: Iterable[Pairs], limit: int) -> Iterator[Pairs]:
 def _together(parts: list[Pairs]) -> Pairs:
     if len(parts) == 1:
         return parts[0]
-    picks = np.concatenate([part.picks for part in parts])
+    picks = np.concatenate([part.picks.numbers for part in parts])
     rows = np.concatenate([part.rows for part in parts])
-    return Pairs(picks, rows, edge=False, settled=parts[0].settled)
+    return Pairs(Picks(picks), rows, edge=False, settled=parts[0].settled)
 
 
 def window_range(windows: Windows, low: Ints, high: Ints, alive: Bools | None) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints, Vector
+from sparkshed.engine.arrays import Ints, Picks, Vector, counting
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.store import RowStore
 from sparkshed.sql.expr import Col
@@ -16,13 +16,12 @@ from sparkshed.sql.expr import Col
 class Partials:
     """Combinations of rows, one array of row numbers per bound stream; column by column."""
 
-    __slots__ = ("_memo", "_payload", "_stores", "rows", "size")
+    __slots__ = ("_memo", "_stores", "rows", "size")
 
     def __init__(self, stores: Sequence[RowStore], rows: Mapping[int, Ints]) -> None:
         """Combine `rows[stream][n]` of every bound stream into partial result n."""
         self._stores = stores
         self._memo: dict[tuple[int, int], Vector] = {}
-        self._payload: dict[tuple[int, int], pa.Array] = {}
         self.rows = rows
         self.size = len(next(iter(rows.values())))
 
@@ -34,11 +33,8 @@ class Partials:
         return self._memo[key]
 
     def payload(self, stream: int, column: int) -> pa.Array:
-        """Arrow values of a column for each partial result, gathered once."""
-        key = (stream, column)
-        if key not in self._payload:
-            self._payload[key] = self._stores[stream].take(column, self.rows[stream])
-        return self._payload[key]
+        """Arrow values of a column for each partial result."""
+        return self._stores[stream].take(column, self.rows[stream])
 
     def times(self, stream: int) -> Ints:
         """Row times of a bound stream."""
@@ -46,12 +42,12 @@ class Partials:
 
 
 class Candidates:
-    """Partial result `picks[n]` extended by row `rows[n]` of stream `target`, to be checked."""
+    """Partial result `picks.numbers[n]` extended by row `rows[n]` of stream `target`, to be checked."""
 
     __slots__ = ("_memo", "_partials", "_stores", "_target", "picks", "rows", "size")
 
     def __init__(
-        self, stores: Sequence[RowStore], partials: Partials, target: int, picks: Ints, rows: Ints
+        self, stores: Sequence[RowStore], partials: Partials, target: int, picks: Picks, rows: Ints
     ) -> None:
         """Pair partial results with rows of the target."""
         self._stores = stores
@@ -69,7 +65,7 @@ class Candidates:
             if column.stream == self._target:
                 vector = self._stores[self._target].values(column.column).take(self.rows)
             else:
-                vector = self._partials.column(*key).take(self.picks)
+                vector = self._partials.column(*key).spread(self.picks)
             self._memo[key] = vector
         return self._memo[key]
 
@@ -84,16 +80,16 @@ class Candidates:
     def payload(self, stream: int, column: int) -> pa.Array:
         """Arrow values of a column for each candidate.
 
-        Many candidates of few partial results repeat the values of these, which is quicker than to
-        look up every row.
+        Candidates of one partial result repeat its value, which is quicker than to look up every row.
         """
-        if stream != self._target and self.size >= self._partials.size:
-            return self._partials.payload(stream, column).take(pa.array(self.picks))
-        return self._stores[stream].take(column, self.rows_of(stream))
+        if stream == self._target:
+            return self._stores[stream].take(column, self.rows)
+        heads = self._stores[stream].take(column, self._partials.rows[stream].take(self.picks.heads))
+        return heads if self.picks.sizes is None else repeated(heads, self.picks.sizes)
 
     def rows_of(self, stream: int) -> Ints:
         """Row numbers of any bound stream or of the target."""
-        return self.rows if stream == self._target else self._partials.rows[stream].take(self.picks)
+        return self.rows if stream == self._target else self.picks.of(self._partials.rows[stream])
 
     def select(self, rows: Ints) -> Candidates:
         """Only the given candidates."""
@@ -103,8 +99,17 @@ class Candidates:
 
     def joined(self) -> Partials:
         """The candidates as partial results with one more stream."""
-        bound = {stream: rows.take(self.picks) for stream, rows in self._partials.rows.items()}
+        bound = {stream: self.picks.of(rows) for stream, rows in self._partials.rows.items()}
         return Partials(self._stores, {**bound, self._target: self.rows})
+
+
+def repeated(array: pa.Array, sizes: Ints) -> pa.Array:
+    """Each value of an Arrow array so many times."""
+    width = array.type.bit_width if pa.types.is_primitive(array.type) else 0
+    if width not in (32, 64) or array.null_count:
+        return array.take(pa.array(counting(len(array)).repeat(sizes)))
+    plain = array.view(pa.int32() if width == 32 else pa.int64())
+    return pa.array(plain.to_numpy().repeat(sizes)).view(array.type)
 
 
 def distinct(rows: Ints) -> tuple[Ints, Ints | None]:

@@ -111,7 +111,7 @@ class HopExec:
         if not pairs.edge:
             return candidates
         times = self._stores[self._target].times.take(pairs.rows)
-        inside = (times >= low.take(pairs.picks)) & (times <= high.take(pairs.picks))
+        inside = (times >= pairs.picks.of(low)) & (times <= pairs.picks.of(high))
         return candidates.select(np.flatnonzero(inside))
 
     def _checked(self, candidates: Candidates) -> Candidates:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints, both_valid, is_sorted, repeat_ranges
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, Picks, both_valid, is_sorted, repeat_ranges
 from sparkshed.engine.finding import Pairs, window_range
 from sparkshed.engine.index import Found, Needles, SortedIndex
 from sparkshed.engine.partials import Candidates, Partials
@@ -238,7 +238,7 @@ def _joined(parts: list[AnyArray]) -> AnyArray:
 
 def _expand(
     rows: Ints, picks: Ints, start: Ints, counts: Ints, chosen: Ints, limit: int
-) -> Iterator[tuple[Ints, Ints]]:
+) -> Iterator[tuple[Picks, Ints]]:
     """Spell the chosen ranges out, at most `limit` pairs at a time; a long range may be cut anywhere."""
     if len(chosen) < len(picks):
         picks, start, counts = picks.take(chosen), start.take(chosen), counts.take(chosen)
@@ -252,4 +252,4 @@ def _expand(
         starts[0] += skipped
         sizes[0] -= skipped
         sizes[-1] -= int(stops[j - 1]) - end
-        yield np.repeat(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes))
+        yield Picks(picks[i:j], sizes), rows.take(repeat_ranges(starts, sizes))

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.arrays import Bools, Ints, Picks
 from sparkshed.engine.collective import common_below
 from sparkshed.engine.finding import Pairs
 from sparkshed.engine.index import HashIndex, Needles, hashes, sorted_by
@@ -186,13 +186,13 @@ class SetFinder:
         early, late = low.take(whose), high.take(whose)
         own = self._lists(self._own)
         for found in self._postings.look_up((needles,), windows, early, late):
-            pairs, sought = self._in_time(found, early, late)
-            partners = whose.take(pairs.picks)
-            below, total = common_below(lists, rows.take(partners), own, pairs.rows, last.take(sought))
+            pairs = self._in_time(found, early, late)
+            partners = pairs.picks.of(whose)
+            below, total = common_below(lists, rows.take(partners), own, pairs.rows, pairs.picks.of(last))
             once = (below == self._rule.size) | self._rule.odd(own, pairs.rows)
             kept = np.flatnonzero(once & (total >= self._rule.least))
             if len(kept):
-                yield Pairs(partners.take(kept), pairs.rows.take(kept), edge=False, settled=True)
+                yield Pairs(Picks(partners.take(kept)), pairs.rows.take(kept), edge=False, settled=True)
 
     def _by_scan(
         self, lists: Lists, rows: Ints, picks: Ints, windows: Windows, low: Ints, high: Ints
@@ -200,20 +200,19 @@ class SetFinder:
         early, late = low.take(picks), high.take(picks)
         own = self._lists(self._own)
         for found in self._scan.look_up((Needles(early, late),), windows, early, late):
-            partners = picks.take(found.picks)
+            partners = found.picks.of(picks)
             everything = np.full(len(partners), np.iinfo(np.int32).max, np.int32)
             _, total = common_below(lists, rows.take(partners), own, found.rows, everything)
             kept = np.flatnonzero(total >= self._rule.least)
             if len(kept):
-                yield Pairs(partners.take(kept), found.rows.take(kept), edge=False, settled=True)
+                yield Pairs(Picks(partners.take(kept)), found.rows.take(kept), edge=False, settled=True)
 
-    def _in_time(self, found: Pairs, low: Ints, high: Ints) -> tuple[Pairs, Ints]:
+    def _in_time(self, found: Pairs, low: Ints, high: Ints) -> Pairs:
         if not found.edge:
-            return found, found.picks
+            return found
         times = self._stores[self._own.stream].times.take(found.rows)
-        inside = np.flatnonzero((times >= low.take(found.picks)) & (times <= high.take(found.picks)))
-        picks = found.picks.take(inside)
-        return Pairs(picks, found.rows.take(inside), edge=False), picks
+        inside = np.flatnonzero((times >= found.picks.of(low)) & (times <= found.picks.of(high)))
+        return Pairs(found.picks.take(inside), found.rows.take(inside), edge=False)
 
 
 def _valid(lists: Lists, rows: Ints) -> Ints:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparkshed.engine.arrays import Bools, Ints, is_sorted
+from sparkshed.engine.arrays import Bools, Ints, Picks, is_sorted
 from sparkshed.engine.finding import Pairs, window_range
 from sparkshed.engine.ranges import Overlaps
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -42,7 +42,7 @@ class Tile(NamedTuple):
         """The candidates at the given places of the tile, counted row by row."""
         down, across = np.divmod(chosen, self.end - self.begin)
         rows = self.window.rows[self.begin : self.end].take(across)
-        return Pairs(self.picks.take(down), rows, edge=False, settled=settled)
+        return Pairs(Picks(self.picks.take(down)), rows, edge=False, settled=settled)
 
     def outside(self) -> Bools | None:
         """Where a pair is outside the time range; None if nowhere."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.test_lists import append, identity
 from sparkshed.engine import matching, measures
-from sparkshed.engine.arrays import Vector
+from sparkshed.engine.arrays import Picks, Vector
 from sparkshed.engine.codes import Codebook
 from sparkshed.engine.collective import collective, common_below, kind_of
 from sparkshed.engine.errors import EvaluationError
@@ -117,7 +117,7 @@ def pairs_of(op: str, left: list[Any], right: list[Any]) -> Candidates:
     codebook = Codebook()
     stores = [store_of(side, *TYPES[op], codebook) for side in (left, right)]
     partials = Partials(stores, {0: np.arange(len(left))[::-1]})
-    picks = np.repeat(np.arange(len(left))[::-1], len(right))
+    picks = Picks(np.arange(len(left))[::-1], np.full(len(left), len(right)))
     return Candidates(stores, partials, 1, picks, np.tile(np.arange(len(right)), len(left)))
 
 
