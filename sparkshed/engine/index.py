@@ -52,15 +52,17 @@ class Found(NamedTuple):
 class SortedIndex:
     """The rows of a basic window in key order.
 
-    `keys` covers the first `len(keys)` rows; rows after them are candidates of every probe.
+    `keys` covers the first `len(keys)` rows; rows after them are candidates of every probe. With
+    `times`, one for each row, rows with the same key are in time order.
     """
 
-    __slots__ = ("keys", "rows")
+    __slots__ = ("keys", "rows", "times")
 
-    def __init__(self, keys: AnyArray, rows: Ints) -> None:
+    def __init__(self, keys: AnyArray, rows: Ints, times: Ints | None = None) -> None:
         """Adopt keys in order, and the rows they belong to."""
         self.keys = keys
         self.rows = rows
+        self.times = times
 
     def search(self, needles: Needles, chosen: Ints) -> Found:
         """The range of keys that matches each chosen needle."""
@@ -95,7 +97,17 @@ class SortedIndex:
         rows = np.empty(len(self.rows) + len(other.rows), np.int64)
         rows[here], rows[there] = self.rows[:own], other.rows[:extra]
         rows[own + extra :] = np.concatenate([self.rows[own:], other.rows[extra:]])
-        return type(self)(keys, rows)
+        times: Ints | None = None
+        if self.times is not None and other.times is not None and _follows(self.times, other.times):
+            times = np.empty(own + extra, np.int64)
+            times[here], times[there] = self.times, other.times
+        return type(self)(keys, rows, times)
+
+    def within(self, found: Found, low: Ints, high: Ints) -> Found:
+        """Only the matches whose times are in `[low, high]`, of needles that match one key each."""
+        assert self.times is not None
+        start = _bisect(np.less, self.times, found.start, found.stop, low)
+        return Found(start, _bisect(np.less_equal, self.times, start, found.stop, high), found.loose)
 
 
 class HashIndex(SortedIndex):
@@ -107,9 +119,9 @@ class HashIndex(SortedIndex):
 
     __slots__ = ("ends", "present")
 
-    def __init__(self, keys: Ints, rows: Ints) -> None:
+    def __init__(self, keys: Ints, rows: Ints, times: Ints | None = None) -> None:
         """Find the runs of equal keys, and hash them."""
-        super().__init__(keys, rows)
+        super().__init__(keys, rows, times)
         last = np.append(np.flatnonzero(keys[1:] != keys[:-1]), len(keys) - 1)[: len(keys)]
         self.ends: Ints = np.repeat(last + 1, np.diff(last, prepend=-1))
         self.present: Bools = np.zeros(1 << (8 * len(keys)).bit_length(), np.bool_)
@@ -128,6 +140,25 @@ class HashIndex(SortedIndex):
         start[likely] = found
         stop[likely] = np.where(self.keys.take(place) == low, self.ends.take(place), found)
         return Found(start, stop)
+
+
+def _follows(times: Ints, later: Ints) -> bool:
+    """Whether all of the second times come after all of the first."""
+    return not len(times) or not len(later) or int(times.max()) <= int(later.min())
+
+
+def _bisect(precedes: np.ufunc, times: Ints, start: Ints, stop: Ints, bound: Ints) -> Ints:
+    """The first place in each `[start, stop)`, where times ascend, that does not precede the bound."""
+    left, right = start.copy(), stop.copy()
+    open_ = np.flatnonzero(left < right)
+    while len(open_):
+        low, high = left.take(open_), right.take(open_)
+        middle = (low + high) >> 1
+        before = precedes(times.take(middle), bound.take(open_))
+        left[open_] = np.where(before, middle + 1, low)
+        right[open_] = np.where(before, high, middle)
+        open_ = open_[np.where(before, middle + 1 < high, low < middle)]
+    return left
 
 
 def sorted_by(keys: AnyArray, rows: Ints) -> tuple[AnyArray, Ints]:

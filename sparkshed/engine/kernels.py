@@ -71,7 +71,8 @@ class EqualityProbe:
     def index(self, window: BasicWindow) -> SortedIndex:
         """Sort by key; rows with a NULL in an `=` column are left out."""
         keys = self._keys([self._codes(own, window.rows) for own in self._own])
-        return HashIndex(*sorted_by(*_only_valid(keys, window.rows)))
+        values, rows = sorted_by(*_only_valid(keys, window.rows))
+        return HashIndex(values, rows, self._stores[self._target].times.take(rows))
 
     def needles(self, partials: Partials, low: Ints, high: Ints) -> Sequence[Needles]:
         """Search for the other side's key, once per distinct row where one stream provides it."""

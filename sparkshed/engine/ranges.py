@@ -100,10 +100,14 @@ class Lookup:
             self._counters.searches += int(np.count_nonzero(end > begin)) * windows.size.bit_length()
         pending = _Pending(self._limit, self._searched.settled)
         for k, picks, found in self._ranges(windows, needles, begin, end):
+            index: SortedIndex = windows.ordered[k].index(self._searched)
             edge = (low.take(picks) > first[k]) | (high.take(picks) < last[k])
             if self._searched.timed:
                 edge[:] = False
-            pending.add(windows.ordered[k].index(self._searched), picks, found, edge)
+            elif index.times is not None:
+                found = _cut(index, found, np.flatnonzero(edge), low.take(picks), high.take(picks))
+                edge[:] = False
+            pending.add(index, picks, found, edge)
             if pending.total >= self._limit:
                 self._counters.comparisons += pending.total
                 yield from pending.flush()
@@ -135,6 +139,16 @@ class Lookup:
                 yield k, picks, found
             elif len(hit):
                 yield k, picks.take(hit), found.take(hit)
+
+
+def _cut(index: SortedIndex, found: Found, edge: Ints, low: Ints, high: Ints) -> Found:
+    """The matches without those of the given needles that are out of time."""
+    if not len(edge):
+        return found
+    inside = index.within(found.take(edge), low.take(edge), high.take(edge))
+    start, stop = found.start.copy(), found.stop.copy()
+    start[edge], stop[edge] = inside.start, inside.stop
+    return Found(start, stop, found.loose)
 
 
 class Probe(Searched, Protocol):
@@ -213,6 +227,10 @@ class _Pending:
             self._offset += len(self._rows[-1]) if self._rows else 0
             self._rows.append(index.rows)
         counts = found.stop - found.start
+        if not counts.all():
+            some = np.flatnonzero(counts)
+            picks, found, edge = picks.take(some), found.take(some), edge.take(some)
+            counts = counts.take(some)
         flags = edge.view(np.int8)
         if found.loose is not None:
             flags = flags | (found.loose.view(np.int8) << 1)
