@@ -78,7 +78,7 @@ def test_equality_counts_equal_keys_in_time() -> None:
     assert feed(op, {0: rows([6], [7])}) == [(7, 7), (7, 7)]
     # Three rows have key 7, of which one is out of time.
     assert op.statistics.comparisons == 2
-    assert op.statistics.work == 5
+    assert op.statistics.work == 4
 
 
 def band_kernel(low: float | None, high: float | None, type_: str = "bigint") -> BandKernel:
