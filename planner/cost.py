@@ -27,7 +27,8 @@ def plan_direction(plan: ShedJoin, origin: int) -> tuple[Direction, tuple[HopEst
                 sigma *= 1.0 if known is None else known
         else:
             sigma = fanouts[number] / window if window else 0.0
-        chosen, options = hop(plan, joined, target, window)
+        measured = 0.0 if fanouts is None else sigma
+        chosen, options = hop(plan, joined, target, window, measured)
         partials = probes * window * sigma
         kernels = tuple(_estimate(option, window) for option in options)
         estimates.append(HopEstimate(window, sigma, probes, partials, kernels))

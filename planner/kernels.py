@@ -53,7 +53,9 @@ class Option:
     cost: float
 
 
-def hop(plan: ShedJoin, joined: list[int], target: int, window: float) -> tuple[Hop, tuple[Option, ...]]:
+def hop(
+    plan: ShedJoin, joined: list[int], target: int, window: float, matching: float = 0.0
+) -> tuple[Hop, tuple[Option, ...]]:
     """The hop from the joined streams to the next one, and all options, the chosen one first.
 
     Args:
@@ -61,18 +63,21 @@ def hop(plan: ShedJoin, joined: list[int], target: int, window: float) -> tuple[
         joined: Streams that are joined already.
         target: The stream to probe.
         window: Rows of the target within the time range of a probe.
+        matching: Share of them that match; no kernel touches less.
     """
-    found = sorted(_options(plan, joined, target, window), key=lambda option: option.cost)
+    found = sorted(_options(plan, joined, target, window, matching), key=lambda option: option.cost)
     return Hop(target, found[0].kernel, found[0].checks), tuple(found)
 
 
-def _options(plan: ShedJoin, joined: list[int], target: int, window: float) -> Iterator[Option]:
+def _options(
+    plan: ShedJoin, joined: list[int], target: int, window: float, matching: float
+) -> Iterator[Option]:
     reach = frozenset(joined) | {target}
     ready = [p for p in plan.predicates if target in p.streams and p.streams <= reach]
     implied = [
         i.predicate for i in plan.implied if target in i.predicate.streams and i.predicate.streams <= reach
     ]
-    pricing = _Pricing(plan, ready, window, _windows(plan, joined[0], target))
+    pricing = _Pricing(plan, ready, window, _windows(plan, joined[0], target), matching)
     equalities = [p for p in (*ready, *implied) if isinstance(p.form, Equality)]
     if equalities:
         keys, covered = _keys(equalities, target)
@@ -126,20 +131,20 @@ class _Pricing:
     ready: list[Predicate]
     window: float
     windows: float
+    matching: float
 
     def option(
         self, kernel: Kernel, covered: Iterable[Predicate], index: IndexStatistics, entry: float
     ) -> Option:
         done = list(covered)
         checks = sorted((p for p in self.ready if p not in done), key=lambda p: rank(self.plan, p))
-        # A condition that located the candidates holds for most of them.
         left, checking = 1.0, 0.0
         for check in checks:
             checking += left * check_cost(self.plan, check)
             left *= selectivity(self.plan, check)
-        touched = self.window * index.touched
-        cost = index.lookups * self.windows * LOOKUP + touched * (entry + checking)
-        return Option(kernel, tuple(checks), index.touched, cost)
+        touched = max(index.touched, self.matching)
+        cost = index.lookups * self.windows * LOOKUP + self.window * touched * (entry + checking)
+        return Option(kernel, tuple(checks), touched, cost)
 
 
 def _windows(plan: ShedJoin, origin: int, target: int) -> float:

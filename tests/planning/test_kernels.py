@@ -143,6 +143,15 @@ def test_estimates_follow_the_chosen_kernel() -> None:
     assert estimate.kernels[0].entries == pytest.approx(0.25 * estimate.window)
 
 
+def test_no_kernel_touches_fewer_rows_than_match() -> None:
+    """Conditions that hold together more often than chance has it: a sample told how often."""
+    made = measured({equal(0, 1): stats(0.1, 0.1), equal(0, 1, 2): stats(0.1, 0.1)})
+    made = replace(made, statistics=replace(made.statistics, fanouts=((50.0,), (50.0,))))
+    _, (estimate,) = plan_direction(made, 0)
+    assert estimate.kernels[0].entries == pytest.approx(50.0)
+    assert estimate.partials == pytest.approx(500_000)
+
+
 def test_explain_shows_what_every_kernel_costs() -> None:
     made = measured({equal(0, 1): stats(0.1, 0.1), sets(2): stats(0.001, 0.01, width=5.0)})
     planned = plan_join(made.block, made.statistics, Resources(2))
