@@ -50,6 +50,20 @@ class Lookups(NamedTuple):
     heaviest: float
 
 
+class _Reading(NamedTuple):
+    """Posting lists to read, each for one partial result of a tile: `owners`, with its own weight.
+
+    Scores are within `slack` of what SQL computes.
+    """
+
+    index: Lookups
+    owners: Ints
+    start: Ints
+    sizes: Ints
+    weights: Doubles | None
+    slack: float
+
+
 class PostingsFinder:
     """Finds rows that share items with the partial result, and enough of them.
 
@@ -105,45 +119,68 @@ class PostingsFinder:
         rows = partials.rows[self._other.stream]
         valid = None if lists.valid is None else lists.valid.take(rows)
         for _, tile in tiles(windows, low, high, valid, Shape(min(_CELLS, self._limit), self._limit)):
-            cells, products, slack = self._read(lists, rows.take(tile.picks), tile)
-            self._counters.comparisons += len(cells)
-            if not len(cells):
+            reading = self._look_up(lists, rows.take(tile.picks), tile.window.index(self))
+            if not len(reading.sizes):
                 continue
-            found, scores = _summed(cells, products, len(tile.picks) * (tile.end - tile.begin))
+            found, scores = self._scores(reading, tile)
             # Not `>=`: a sum that is no number may still match.
-            likely = np.flatnonzero(~(scores < self._least - slack))
+            likely = np.flatnonzero(~(scores < self._least - reading.slack))
             found, scores = likely if found is None else found.take(likely), scores.take(likely)
-            sure = np.isfinite(scores) & (scores >= self._least + slack)
+            sure = np.isfinite(scores) & (scores >= self._least + reading.slack)
             for settled, chosen in ((True, found[sure]), (False, found[~sure])):
                 if len(chosen):
                     yield tile.pairs(chosen, settled=settled)
 
-    def _read(self, lists: Lists, rows: Ints, tile: Tile) -> tuple[Ints, Doubles | None, float]:
-        """The cells of the tile that postings lead to, what each adds, and how far rounding reaches."""
-        index: Lookups = tile.window.index(self)
+    def _look_up(self, lists: Lists, rows: Ints, index: Lookups) -> _Reading:
+        """The posting lists that the given rows of the other stream have to read."""
         numbers, counts = _ranges(lists, rows)
         items = lists.values.take(numbers)
-        lists_found = np.minimum(index.items.searchsorted(items), max(len(index.items) - 1, 0))
-        known = np.flatnonzero(index.items.take(lists_found) == items) if len(index.items) else numbers[:0]
-        found = lists_found.take(known)
+        place = np.minimum(index.items.searchsorted(items), max(len(index.items) - 1, 0))
+        known = np.flatnonzero(index.items.take(place) == items) if len(index.items) else numbers[:0]
+        found = place.take(known)
         start, sizes = index.bounds.take(found), index.bounds.take(found + 1) - index.bounds.take(found)
         owners = np.repeat(np.arange(len(rows)), counts).take(known)
-        entries = repeat_ranges(start, sizes) if len(sizes) else start
-        down, across = np.repeat(owners, sizes), index.places.take(entries) - tile.begin
-        inside = self._inside(tile, down, across)
+        if lists.weights is None:
+            return _Reading(index, owners, start, sizes, None, 0.0)
+        weights = lists.weights.take(numbers.take(known))
+        heavy = float(np.abs(weights[np.isfinite(weights)]).max(initial=0.0))
+        terms = int(counts.max(initial=0)) + 4
+        # Each sum has so many terms, each of at most this size, and each addition rounds.
+        slack = terms * (terms * 2.0**-52 * heavy * index.heaviest + math.ulp(self._least))
+        return _Reading(index, owners, start, sizes, weights, slack)
+
+    def _scores(self, reading: _Reading, tile: Tile) -> tuple[Ints | None, AnyArray]:
+        """The cells of the tile that postings lead to, None for all there are, and their scores."""
+        size = len(tile.picks) * (tile.end - tile.begin)
+        ends = np.cumsum(reading.sizes)
+        if ends[-1] <= self._limit:
+            return _summed(*self._entries(reading, slice(None), tile), size)
+        scores = np.zeros(size)
+        begin = 0
+        while begin < len(ends):
+            done = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(ends.searchsorted(done + self._limit, "right")))
+            cells, products = self._entries(reading, slice(begin, end), tile)
+            scores += np.bincount(cells, products, size)
+            begin = end
+        return None, scores
+
+    def _entries(self, reading: _Reading, part: slice, tile: Tile) -> tuple[Ints, Doubles | None]:
+        """The cells that some of the posting lists lead to, and what each adds to its score."""
+        index, sizes = reading.index, reading.sizes[part]
+        entries = repeat_ranges(reading.start[part], sizes)
+        down = np.repeat(reading.owners[part], sizes)
+        across = index.places.take(entries) - tile.begin
         products: Doubles | None = None
-        slack = 0.0
-        if lists.weights is not None and index.weights is not None:
-            weights = lists.weights.take(numbers.take(known))
+        if reading.weights is not None and index.weights is not None:
             with np.errstate(all="ignore"):
-                products = np.repeat(weights, sizes) * index.weights.take(entries)
-            products = products if inside is None else products.take(inside)
-            heavy = float(np.abs(weights[np.isfinite(weights)]).max(initial=0.0))
-            terms = int(counts.max(initial=0)) + 4
-            slack = terms * terms * 2.0**-52 * heavy * index.heaviest + math.ulp(self._least)
+                products = np.repeat(reading.weights[part], sizes) * index.weights.take(entries)
+        inside = self._inside(tile, down, across)
         if inside is not None:
             down, across = down.take(inside), across.take(inside)
-        return down * (tile.end - tile.begin) + across, products, slack
+            products = None if products is None else products.take(inside)
+        self._counters.comparisons += len(down)
+        return down * (tile.end - tile.begin) + across, products
 
     def _inside(self, tile: Tile, down: Ints, across: Ints) -> Ints | None:
         """Which entries are within their probe's time range; None if all are."""
@@ -163,6 +200,8 @@ def _ranges(lists: Lists, rows: Ints) -> tuple[Ints, Ints]:
 
 def _summed(cells: Ints, products: Doubles | None, size: int) -> tuple[Ints | None, AnyArray]:
     """The cells that occur, None for all there are, and the sum of each one's entries."""
+    if not len(cells):
+        return cells, np.zeros(0)
     if len(cells) > size * _SPARSE:
         return None, np.bincount(cells, products, size)
     order = cells.argsort(kind="stable")
