@@ -56,7 +56,7 @@ class _Reading(NamedTuple):
     Scores are within `slack` of what SQL computes.
     """
 
-    index: Lookups
+    lookups: Lookups
     owners: Ints
     start: Ints
     sizes: Ints
@@ -161,13 +161,14 @@ class PostingsFinder:
             done = int(ends[begin - 1]) if begin else 0
             end = max(begin + 1, int(ends.searchsorted(done + self._limit, "right")))
             cells, products = self._entries(reading, slice(begin, end), tile)
-            scores += np.bincount(cells, products, size)
+            with np.errstate(invalid="ignore"):
+                scores += np.bincount(cells, products, size)
             begin = end
         return None, scores
 
     def _entries(self, reading: _Reading, part: slice, tile: Tile) -> tuple[Ints, Doubles | None]:
         """The cells that some of the posting lists lead to, and what each adds to its score."""
-        index, sizes = reading.index, reading.sizes[part]
+        index, sizes = reading.lookups, reading.sizes[part]
         entries = repeat_ranges(reading.start[part], sizes)
         down = np.repeat(reading.owners[part], sizes)
         across = index.places.take(entries) - tile.begin
@@ -208,4 +209,5 @@ def _summed(cells: Ints, products: Doubles | None, size: int) -> tuple[Ints | No
     cells = cells.take(order)
     first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
     terms = np.ones(len(cells), np.int64) if products is None else products.take(order)
-    return cells.take(first), np.add.reduceat(terms, first)
+    with np.errstate(all="ignore"):
+        return cells.take(first), np.add.reduceat(terms, first)
