@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sparkshed.planner.conditions import check_cost, rank, selectivity
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.physical import (
+    MOST_WINDOWS,
     BandKernel,
     EqualityKernel,
     Hop,
@@ -31,9 +32,6 @@ ENTRY = 1.0
 SHARED = 3.0
 NUMBER = 0.004
 CELL = 0.1
-
-#: A time range is probed in this many pieces at most.
-_MOST_WINDOWS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +149,8 @@ def _windows(plan: ShedJoin, origin: int, target: int) -> float:
     """Basic windows that the time range of a probe touches."""
     before, after = plan.closed.at[origin][target], plan.closed.at[target][origin]
     if before is None or after is None or plan.basic is None:
-        return float(_MOST_WINDOWS)
-    return min(float(_MOST_WINDOWS), max(0, before + after) / plan.basic + 1)
+        return float(MOST_WINDOWS)
+    return min(float(MOST_WINDOWS), max(0, before + after) / plan.basic + 1)
 
 
 def _keys(equalities: list[Predicate], target: int) -> tuple[tuple[Equality, ...], list[Predicate]]:

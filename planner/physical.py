@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Predicate, Similarity, WeightedOverlap
 
+#: A time range over more basic windows than this is probed in larger windows.
+MOST_WINDOWS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class StreamExec:

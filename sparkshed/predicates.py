@@ -116,7 +116,10 @@ def _number(value: object) -> float | None:
     """The value as a number, unless it is something else."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
-    return float(value)
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _is_callable_in_sql(name: str) -> bool:

@@ -245,7 +245,8 @@ class _Analysis:
                 high = gap.high if high is None else min(high, gap.high)
             else:
                 low = -gap.high if low is None else max(low, -gap.high)
-        return Band(left, right, low, high, exact=_all_exact(gaps.gaps))
+        scale = max(gap.scale for gap in gaps.gaps)
+        return Band(left, right, low, high, exact=_all_exact(gaps.gaps), scale=scale)
 
     def _gap_column(self, stream: int, text: str) -> Col:
         return self.inputs.column(stream, text, self._typer.type_of(text))

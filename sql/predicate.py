@@ -23,7 +23,8 @@ class Band:
 
     Whole types (integers, timestamps in microseconds, dates in days) give bounds that are exact and
     inclusive. With `exact` false (floating point, decimals) the bounds locate candidates, and the
-    predicate's expression still has to be checked on each.
+    predicate's expression decides where rounding could. `scale` is the size of the constants that the
+    condition adds, which may be far larger than the bounds.
     """
 
     left: Col
@@ -31,6 +32,7 @@ class Band:
     low: float | int | None
     high: float | int | None
     exact: bool
+    scale: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ ZONE_SLACK = 26 * 3_600_000_000
 class Gap:
     """`left - right <= high`, left and right being texts over one stream each.
 
-    Times and whole numbers are exact (strictness is already in `high`); otherwise `high` is a guide.
+    Times and whole numbers are exact (strictness is already in `high`); otherwise `high` is a guide, and
+    `scale` is the sum of the constants without their signs: what SQL adds up is rounded at that size.
     """
 
     left_stream: int
@@ -37,6 +38,7 @@ class Gap:
     high: int | float
     type: str
     exact: bool
+    scale: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,11 @@ def _gaps(
         (stream,) = conjunct.streams(node) or frozenset()
         ends.append((stream, conjunct.text(node)))
     (left_stream, left), (right_stream, right) = ends
-    forward = Gap(left_stream, left, right_stream, right, total - strict, types[0], exact)
+    scale = 0.0 if exact else math.fsum(abs(float(value)) for value in shift)
+    forward = Gap(left_stream, left, right_stream, right, total - strict, types[0], exact, scale)
     if difference.operator != "=":
         return [forward]
-    return [forward, Gap(right_stream, right, left_stream, left, -total, types[0], exact)]
+    return [forward, Gap(right_stream, right, left_stream, left, -total, types[0], exact, scale)]
 
 
 def _widen(gap: Gap) -> Gap:

@@ -168,6 +168,18 @@ def test_registering_again_replaces(session: SparkSession) -> None:
     assert 0 < results[0] < results[1]
 
 
+def test_a_function_that_the_session_has_is_not_replaced(session: SparkSession) -> None:
+    session.udf.register("own_one", lambda x, y: True, "boolean")
+    try:
+        with pytest.raises(sparkshed.PredicateError, match="the session has a function `own_one` already"):
+            sparkshed.register_predicate("own_one", lambda x, y: x < y)
+            sparkshed.query(session, "SELECT 1").collect()
+        assert find_predicate("own_one") is None
+        assert session.sql("SELECT own_one(2, 1) AS found").first().found is True
+    finally:
+        session.sql("DROP TEMPORARY FUNCTION own_one")
+
+
 def test_an_exception_names_the_predicate_with_the_hint_and_without(session: SparkSession) -> None:
     def broken(left: Any, right: Any) -> Any:
         msg = "no such colour"

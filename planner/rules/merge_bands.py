@@ -28,13 +28,14 @@ def _merged(first: Predicate, second: Predicate) -> Predicate | None:
     if not isinstance(a, Band) or not isinstance(b, Band) or a.exact != b.exact:
         return None
     if (b.left, b.right) == (a.right, a.left):
-        b = Band(b.right, b.left, _negated(b.high), _negated(b.low), b.exact)
+        b = Band(b.right, b.left, _negated(b.high), _negated(b.low), b.exact, b.scale)
     if (b.left, b.right) != (a.left, a.right):
         return None
     low = max((v for v in (a.low, b.low) if v is not None), default=None)
     high = min((v for v in (a.high, b.high) if v is not None), default=None)
     expr = Call("and", (*_conjuncts(first.expr), *_conjuncts(second.expr)), "boolean")
-    return Predicate(f"{first.text} AND {second.text}", expr, Band(a.left, a.right, low, high, a.exact))
+    band = Band(a.left, a.right, low, high, a.exact, max(a.scale, b.scale))
+    return Predicate(f"{first.text} AND {second.text}", expr, band)
 
 
 def _negated(value: float | int | None) -> float | int | None:

@@ -2,8 +2,9 @@
 
 A grid has partial results down and rows of the target across. A column is a column vector or a row
 vector, so nothing is copied per pair, what depends on one side only is computed once per side, and a
-grid of moderate size stays in cache. In exchange no operand can be skipped for the pairs that do not
-need it: an expression must be unable to fail.
+grid of moderate size stays in cache. In exchange no operand is skipped for the pairs that do not need
+it, so in ANSI mode an expression may fail on a grid although SQL would not fail. Where it does not fail,
+the answer is SQL's.
 """
 
 from __future__ import annotations
@@ -18,64 +19,36 @@ from sparkshed.engine.compare import compare
 from sparkshed.engine.decode import dtype_of
 from sparkshed.engine.evaluate import Evaluator, Frame
 from sparkshed.engine.lists import Lists
-from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr, Lit
+from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr
 from sparkshed.sql.types import FRACTIONAL, decimal_of, is_integral
 
-_NEVER_FAIL = ("and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in")
-_CHOOSE = ("case", "coalesce", "greatest", "least")
-_COUNTED = ("+", "-", "*", "neg", "abs")
+#: Operators that take decimals, too: they compare or choose, and compute nothing.
+_COMPARING = ("and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in")
+_COMPARING += ("case", "coalesce", "greatest", "least")
 
 
-def is_gridable(expr: Expr, ansi: bool) -> bool:
-    """Whether :func:`grid_holds` can evaluate an expression, and without any possible error.
-
-    With `ansi` false it tells whether the expression can be evaluated on a grid at all; in ANSI mode
-    that may then raise an error where SQL would not, because SQL stops earlier or has fewer pairs.
-    """
+def is_gridable(expr: Expr) -> bool:
+    """Whether :func:`grid_holds` can evaluate an expression."""
     if isinstance(expr, Apply) or dtype_of(expr.type).hasobject:
         return False
     if not isinstance(expr, Call):
         return True
-    return all(is_gridable(arg, ansi) for arg in expr.args) and _is_safe(expr, ansi)
-
-
-def _is_safe(call: Call, ansi: bool) -> bool:
-    """Whether an operator cannot fail, given that its operands cannot."""
-    if call.op in _NEVER_FAIL or call.op in _CHOOSE:
-        return True
-    if call.op in COLLECTIVE or any(decimal_of(part.type) for part in (call, *call.args)):
+    if expr.op in _COMPARING:
+        return all(map(is_gridable, expr.args))
+    if expr.op in COLLECTIVE or any(decimal_of(part.type) for part in (expr, *expr.args)):
         return False
-    if call.op == "cast":
-        return _is_safe_cast(call.args[0].type, call.type, ansi)
-    if call.op in _COUNTED:
-        return not ansi or call.type in FRACTIONAL
-    divisor = call.args[1]
-    return not ansi or (isinstance(divisor, Lit) and divisor.value != 0)
-
-
-def _is_safe_cast(source: str, target: str, ansi: bool) -> bool:
-    if target in FRACTIONAL or target == "boolean":
-        return True
-    if not is_integral(target):
+    if expr.op == "cast" and not (is_integral(expr.type) or expr.type in (*FRACTIONAL, "boolean")):
         return False
-    fits = source == "boolean" or is_integral(source)
-    return not ansi or (fits and dtype_of(source).itemsize <= dtype_of(target).itemsize)
+    return all(map(is_gridable, expr.args))
 
 
 class GridFrame:
     """Rows `down` of the bound streams, each paired with all rows `across` of the target."""
 
-    def __init__(
-        self,
-        target: int,
-        shape: tuple[int, int],
-        down: Callable[[Col], Vector],
-        across: Callable[[Col], Vector],
-    ) -> None:
-        """Read columns of the target through `across`, of all other streams through `down`."""
+    def __init__(self, target: int, shape: tuple[int, int], read: Callable[[Col], Vector]) -> None:
+        """Read columns: of the target one value for each row across, of other streams one for each down."""
         self._target = target
-        self._down = down
-        self._across = across
+        self._read = read
         self._memo: dict[tuple[int, int], Vector] = {}
         self.shape = shape
         self.size = shape[0] * shape[1]
@@ -84,9 +57,8 @@ class GridFrame:
         """A column vector, or a row vector for the target."""
         key = (column.stream, column.column)
         if key not in self._memo:
-            ours = column.stream == self._target
-            values, valid = (self._across if ours else self._down)(column)
-            place = (1, -1) if ours else (-1, 1)
+            values, valid = self._read(column)
+            place = (1, -1) if column.stream == self._target else (-1, 1)
             self._memo[key] = Vector(values.reshape(place), None if valid is None else valid.reshape(place))
         return self._memo[key]
 

@@ -34,7 +34,7 @@ def bind(
     """The finder of a hop's candidates, and the conditions that it leaves to be checked."""
     if isinstance(hop.kernel, ScanKernel):
         for check in hop.checks:
-            if is_gridable(check.expr, ansi=False):
+            if is_gridable(check.expr):
                 rest = tuple(other for other in hop.checks if other is not check)
                 return GridFinder(spec, hop.target, check, stores, counters), rest
     return _indexed(spec, hop, stores, counters), hop.checks

@@ -22,7 +22,7 @@ from sparkshed.sql.expr import Col, columns_of
 from sparkshed.sql.predicate import Predicate
 
 #: Pairs of a tile: what an expression computes for them stays in the second-level cache.
-_CELLS = 1 << 16
+_CELLS = 1 << 17
 
 
 class GridFinder:
@@ -88,7 +88,7 @@ class GridFinder:
         def read(column: Col) -> Vector:
             return self._vector(column, partials, tile)
 
-        return grid_holds(self._predicate.expr, GridFrame(self._target, shape, read, read), self._ansi)
+        return grid_holds(self._predicate.expr, GridFrame(self._target, shape, read), self._ansi)
 
     def _vector(self, column: Col, partials: Partials, tile: Tile) -> Vector:
         """A column of the partial results down the tile, or of the target's rows across it."""

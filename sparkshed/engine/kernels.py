@@ -185,6 +185,8 @@ class _Range:
         self._exact = band.exact
         narrow = "float" in (self.own.type, self.other.type)
         self._slack, self._least = (2.0**-21, 2.0**-146) if narrow else (2.0**-48, 2.0**-1070)
+        self._huge = float(np.finfo(np.float32 if narrow else np.float64).max) / 4
+        self._scale = band.scale
 
     def needles(self, centre: Vector, of: Ints | None) -> Needles:
         """Needles around the given values."""
@@ -208,7 +210,9 @@ class _Range:
 
     def _widened(self, centre: Vector, of: Ints | None) -> Needles:
         values, alive = centre
-        special = ~np.isfinite(values)
+        added = self._scale + abs(float(self._low or 0)) + abs(float(self._high or 0))
+        # What is not a number or may overflow has no neighbours: it is compared with every row.
+        special = ~(np.abs(values) < self._huge - added)
         with np.errstate(all="ignore"):
             low, inner_low = self._edge(values, self._low, -1.0)
             high, inner_high = self._edge(values, self._high, 1.0)
@@ -221,7 +225,7 @@ class _Range:
             outer = np.full(len(values), sign * np.inf)
             return outer, outer if self._certain else -outer
         edge = values + float(bound)
-        reach = np.abs(values) + abs(float(bound))
+        reach = np.abs(values) + (abs(float(bound)) + self._scale)
         reach *= self._slack
         reach += self._least
         reach *= sign

@@ -33,12 +33,6 @@ class Lists(NamedTuple):
     weights: Doubles | None = None
     holes: Bools | None = None
 
-    @property
-    def lengths(self) -> Ints:
-        """Number of values of every row."""
-        lengths: Ints = np.diff(self.offsets)
-        return lengths
-
 
 class ListLane:
     """Lists that grow with their store."""

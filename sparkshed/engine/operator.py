@@ -66,7 +66,8 @@ class JoinOperator:
 
         Raises:
             NullTimeError: A row without a time reached a stream with `strict_time`.
-            EvaluationError: In ANSI mode, an expression failed on a candidate (while iterating).
+            EvaluationError: An expression failed on a candidate (while iterating). The operator cannot be
+                used after that: part of the batch's results are lost.
         """
         self._refuse_while_running()
         unknown = [i for i in batch if not 0 <= i < len(self._stores)]

@@ -15,10 +15,8 @@ from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.statistics import DirectionCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
-from sparkshed.planner.physical import Direction, JoinSpec
+from sparkshed.planner.physical import MOST_WINDOWS, Direction, JoinSpec
 
-#: A time range over more basic windows than this is probed in larger windows.
-_MOST_WINDOWS = 8
 #: Results that fill less than this part of a chunk are collected into larger chunks.
 _FEW = 8
 
@@ -104,7 +102,7 @@ class HopExec:
     def _factor(self, windows: Windows) -> int:
         """How many basic windows to probe as one, so that a time range spans a moderate number."""
         width = len(windows) if self._width is None else self._width
-        return 1 << max(0, (max(width - 1, 0) // _MOST_WINDOWS).bit_length())
+        return 1 << max(0, (max(width - 1, 0) // MOST_WINDOWS).bit_length())
 
     def _in_time(self, partials: Partials, pairs: Pairs, low: Ints, high: Ints) -> Candidates:
         candidates = Candidates(self._stores, partials, self._target, pairs.picks, pairs.rows)

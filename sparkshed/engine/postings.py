@@ -35,6 +35,8 @@ from sparkshed.sql.predicate import Predicate
 _CELLS = 1 << 15
 #: With fewer entries than this share of the pairs, sorting them beats an array of all scores.
 _SPARSE = 1 / 32
+#: Sums that can get this large may overflow in one order of addition and not in another.
+_OVERFLOW = 1e300
 
 
 class Lookups(NamedTuple):
@@ -123,7 +125,7 @@ class PostingsFinder:
             if not len(reading.sizes):
                 continue
             found, scores = self._scores(reading, tile)
-            # Not `>=`: a sum that is no number may still match.
+            # Not `>=`: a sum that is not finite may still match.
             likely = np.flatnonzero(~(scores < self._least - reading.slack))
             found, scores = likely if found is None else found.take(likely), scores.take(likely)
             sure = np.isfinite(scores) & (scores >= self._least + reading.slack)
@@ -146,16 +148,24 @@ class PostingsFinder:
         heavy = float(np.abs(weights[np.isfinite(weights)]).max(initial=0.0))
         terms = int(counts.max(initial=0)) + 4
         # Each sum has so many terms, each of at most this size, and each addition rounds.
-        slack = terms * (terms * 2.0**-52 * heavy * index.heaviest + math.ulp(self._least))
+        reach = terms * heavy * index.heaviest
+        slack = terms * (reach * 2.0**-52 + math.ulp(self._least)) if reach < _OVERFLOW else math.inf
         return _Reading(index, owners, start, sizes, weights, slack)
 
     def _scores(self, reading: _Reading, tile: Tile) -> tuple[Ints | None, AnyArray]:
-        """The cells of the tile that postings lead to, None for all there are, and their scores."""
+        """The cells of the tile that postings lead to, and their scores.
+
+        None instead of the cells, and a score for every cell of the tile, if no other can match.
+        """
         size = len(tile.picks) * (tile.end - tile.begin)
+        some = self._least <= reading.slack
         ends = np.cumsum(reading.sizes)
         if ends[-1] <= self._limit:
-            return _summed(*self._entries(reading, slice(None), tile), size)
-        scores = np.zeros(size)
+            cells, products = self._entries(reading, slice(None), tile)
+            if not some and len(cells) > size * _SPARSE:
+                return None, np.bincount(cells, products, size)
+            return _summed(cells, products)
+        scores, met = np.zeros(size), np.zeros(size, np.bool_)
         begin = 0
         while begin < len(ends):
             done = int(ends[begin - 1]) if begin else 0
@@ -163,8 +173,12 @@ class PostingsFinder:
             cells, products = self._entries(reading, slice(begin, end), tile)
             with np.errstate(invalid="ignore"):
                 scores += np.bincount(cells, products, size)
+            met[cells] = True
             begin = end
-        return None, scores
+        if not some:
+            return None, scores
+        found = np.flatnonzero(met)
+        return found, scores.take(found)
 
     def _entries(self, reading: _Reading, part: slice, tile: Tile) -> tuple[Ints, Doubles | None]:
         """The cells that some of the posting lists lead to, and what each adds to its score."""
@@ -199,12 +213,10 @@ def _ranges(lists: Lists, rows: Ints) -> tuple[Ints, Ints]:
     return (repeat_ranges(start, counts) if len(counts) else start), counts
 
 
-def _summed(cells: Ints, products: Doubles | None, size: int) -> tuple[Ints | None, AnyArray]:
-    """The cells that occur, None for all there are, and the sum of each one's entries."""
+def _summed(cells: Ints, products: Doubles | None) -> tuple[Ints, AnyArray]:
+    """The cells that occur, and the sum of each one's entries."""
     if not len(cells):
         return cells, np.zeros(0)
-    if len(cells) > size * _SPARSE:
-        return None, np.bincount(cells, products, size)
     order = cells.argsort(kind="stable")
     cells = cells.take(order)
     first = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))

@@ -150,7 +150,7 @@ class SetFinder:
         return HashIndex(keys, np.concatenate([entries, rows[self._rule.odd(lists, rows)]]))
 
     def _lists(self, column: Col) -> Lists:
-        return self._stores[column.stream].sets(column.column)
+        return self._stores[column.stream].lists("sets", column.column)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """Pairs come counted."""

@@ -121,18 +121,6 @@ class RowStore:
                     lane.extend(compute(chunk, self._stream.types[column]))
         return lane.vector
 
-    def sets(self, column: int) -> Lists:
-        """A column of arrays as sorted item codes without repetition."""
-        return self.lists("sets", column)
-
-    def maps(self, column: int) -> Lists:
-        """A column of maps as key codes and weights."""
-        return self.lists("maps", column)
-
-    def vectors(self, column: int) -> Lists:
-        """A column of arrays of floats or doubles."""
-        return self.lists("vectors", column)
-
     def lists(self, kind: str, column: int) -> Lists:
         """A column of arrays or maps as `sets`, `maps` or `vectors`, computed once per row."""
         type_ = self._stream.types[column]

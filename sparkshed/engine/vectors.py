@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,14 +114,15 @@ class Measure:
         matrix[:, dimension + 1] = 1.0 if probing else norms**2
         return matrix
 
-    def limits(self, dimension: int, probing: AnyArray, probed: AnyArray) -> tuple[float, float]:
-        """Scores from the first on may match, and from the second on do."""
+    def limits(self, dimension: int, probing: AnyArray, probed: AnyArray) -> tuple[Any, Any]:
+        """Scores from the first on may match, and from the second on do; in the type of the scores."""
         if not self._decides:
             return -math.inf, math.inf
         a, b = float(probing.max(initial=0.0)), float(probed.max(initial=0.0))
         reach = {"cosine": 1.0, "product": a * b, "distance": (a + b) ** 2}[self.kind]
         slack = 2.0 * (dimension + 8) * self._epsilon * reach + self._relative + self._tiny
-        return self._bound - slack, self._bound + slack
+        with np.errstate(over="ignore"):
+            return self._dtype.type(self._bound - slack), self._dtype.type(self._bound + slack)
 
 
 class VectorFinder:
@@ -148,7 +149,7 @@ class VectorFinder:
 
     def index(self, window: BasicWindow) -> Factors:
         """The window's vectors of the most frequent dimension as one matrix."""
-        lists = self._stores[self._own.stream].vectors(self._own.column)
+        lists = self._stores[self._own.stream].lists("vectors", self._own.column)
         lengths = lists.offsets.take(window.rows + 1) - lists.offsets.take(window.rows)
         if lists.valid is not None:
             lengths = lengths[lists.valid.take(window.rows)]
@@ -161,7 +162,7 @@ class VectorFinder:
 
     def find(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
         """Candidates: settled ones, and those that exact arithmetic has to decide."""
-        lists = self._stores[self._other.stream].vectors(self._other.column)
+        lists = self._stores[self._other.stream].lists("vectors", self._other.column)
         rows = partials.rows[self._other.stream]
         lengths = lists.offsets.take(rows + 1) - lists.offsets.take(rows)
         valid = None if lists.valid is None else lists.valid.take(rows)
@@ -205,7 +206,7 @@ class VectorFinder:
         )
 
     def _decided(
-        self, tile: Tile, places: Ints, scores: AnyArray, lower: float, upper: float
+        self, tile: Tile, places: Ints, scores: AnyArray, lower: Any, upper: Any
     ) -> Iterator[Pairs]:
         likely = scores >= lower
         outside = tile.outside()
@@ -223,7 +224,7 @@ class VectorFinder:
 
     def _undecided(self, tile: Tile, across: Ints) -> Iterator[Pairs]:
         """Every pair of the tile in the given columns."""
-        valid = self._stores[self._own.stream].vectors(self._own.column).valid
+        valid = self._stores[self._own.stream].lists("vectors", self._own.column).valid
         if valid is not None:
             across = across[valid.take(tile.window.rows[tile.begin : tile.end].take(across))]
         inside = np.ones((len(tile.picks), len(across)), np.bool_)

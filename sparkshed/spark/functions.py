@@ -41,10 +41,10 @@ def install(session: SparkSession) -> None:
             key = predicate.name.lower()
             if has.get(key) is predicate:
                 continue
-            if _is_builtin(predicate.name):
-                # It was registered before there was a Spark to ask.
+            problem = None if key in has else _problem(session, predicate.name)
+            if problem is not None:
                 forget_predicate(predicate.name)
-                raise PredicateError(_taken(predicate.name))
+                raise PredicateError(problem)
             session.udf.register(predicate.name, as_udf(predicate))
             has[key] = predicate
 
@@ -85,6 +85,19 @@ def _is_builtin(name: str) -> bool:
     catalyst: Any = SparkContext._jvm.org.apache.spark.sql.catalyst  # type: ignore[union-attr]
     builtin = catalyst.analysis.FunctionRegistry.builtin()
     return bool(builtin.functionExists(catalyst.FunctionIdentifier(name.lower())))
+
+
+def _problem(session: SparkSession, name: str) -> str | None:
+    """Why the session cannot have a predicate of that name."""
+    if _is_builtin(name):
+        # It was registered before there was a Spark to ask.
+        return _taken(name)
+    if not session.catalog.functionExists(name):
+        return None
+    return (
+        f"the session has a function `{name}` already, and a predicate of that name would replace it. "
+        f"Choose another name, or drop the function first: DROP TEMPORARY FUNCTION {name}."
+    )
 
 
 def _taken(name: str) -> str:

@@ -274,6 +274,23 @@ def test_sums_of_weights_near_the_threshold_are_decided_exactly(
         assert found == expected(rows, lambda a, b: map_dot(a, b) >= least)  # type: ignore[arg-type] # noqa: B023
 
 
+@pytest.mark.parametrize("chunk", [5, 1 << 18])
+def test_heavy_weights_do_not_reach_beyond_the_time_range(chunk: int) -> None:
+    """The rounding of large sums is larger than the threshold, so a score of zero proves nothing."""
+    rows = tuple([(time, [("p", 1e9), ("q", 1.0)]) for time in range(30)] for _ in range(2))
+    spec = spec_of("map<string,double>", weighted(0.5)[0], (), chunk)
+    found = run(spec, "map<string,double>", rows, Random(1))  # type: ignore[arg-type]
+    assert found == Counter(in_time(rows))  # type: ignore[arg-type]
+
+
+def test_sums_that_overflow_are_added_in_order() -> None:
+    left = [("q", 1.0), ("s", 1.0), ("p", 1.0), ("r", 1.0), ("t", 1.0)]
+    right = [("p", 1e308), ("q", -1e308), ("r", 1e308), ("s", -1e308), ("t", 5e307)]
+    spec = spec_of("map<string,double>", weighted(0.5)[0], ())
+    assert map_dot(left, right) == -math.inf
+    assert run(spec, "map<string,double>", ([(1, left)], [(1, right)]), Random(1)) == Counter()
+
+
 def test_weighted_sets_count_the_postings_they_read() -> None:
     kernel, _ = weighted(1.0)
     spec = spec_of("map<string,double>", kernel, ())

@@ -78,7 +78,7 @@ def test_sets_are_the_distinct_elements(data: st.DataObject, type_: str) -> None
         append(stores[number % 2], array)
         expected[number % 2] += batch
         for store, lists in zip(stores, expected, strict=True):
-            found = rows(store.sets(1))
+            found = rows(store.lists("sets", 1))
             assert [None if r is None else len(r) for r in found] == [
                 None if r is None else len(set(map(identity, r))) for r in lists
             ]
@@ -90,7 +90,7 @@ def test_sets_are_the_distinct_elements(data: st.DataObject, type_: str) -> None
                         assert known <= set(codes)
                 if codes and len(codes) == 1:
                     assert names.setdefault(codes[0], identity(values[0])) == identity(values[0])
-    sizes = {code for store in stores for r in rows(store.sets(1)) for code in r or []}
+    sizes = {code for store in stores for r in rows(store.lists("sets", 1)) for code in r or []}
     assert sizes == set(range(len(sizes)))
 
 
@@ -99,9 +99,9 @@ def test_codes_of_a_column_mean_the_same_in_another() -> None:
     left, right = new_store("array<double>", codebook), new_store("array<double>", codebook)
     append(left, pa.array([[1.0, NAN, None]]))
     append(right, pa.array([[None], [float("-nan")], [1.0], [-0.0], [0.0, 0.0]]))
-    one, nan, null = rows(left.sets(1))[0]
-    assert rows(right.sets(1)) == [[null], [nan], [one], [3], [3]]
-    assert left.sets(1).values.dtype == np.int32
+    one, nan, null = rows(left.lists("sets", 1))[0]
+    assert rows(right.lists("sets", 1)) == [[null], [nan], [one], [3], [3]]
+    assert left.lists("sets", 1).values.dtype == np.int32
     assert len(codebook) == 4
     codebook.clear()
     assert len(codebook) == 0
@@ -128,7 +128,7 @@ def test_maps_keep_their_order(batches: list[list[dict[str, float | None] | None
         items = [None if m is None else list(m.items()) for m in batch]
         append(store, pa.array([[("z", 0.0)], *items], pa.map_(pa.string(), pa.float64())).slice(1))
         expected += batch
-        lists = store.maps(1)
+        lists = store.lists("maps", 1)
         for codes, weights, entry in zip(rows(lists), rows(lists, lists.weights), expected, strict=True):
             if entry is None:
                 assert codes is None
@@ -151,40 +151,40 @@ def test_entries_below_a_null_map_do_not_count() -> None:
     store = new_store("map<string,double>")
     append(store, array)
     append(store, array.slice(1))
-    lists = store.maps(1)
+    lists = store.lists("maps", 1)
     assert rows(lists, lists.weights) == [[1.0, 2.0], None, [5.0], None, [5.0]]
 
 
 @pytest.mark.parametrize(("element", "dtype"), [("float", "float32"), ("double", "float64")])
 def test_vectors(element: str, dtype: str) -> None:
     store = new_store(f"array<{element}>")
-    assert store.vectors(1).values.dtype == dtype
+    assert store.lists("vectors", 1).values.dtype == dtype
     type_ = pa.list_(pa.float32() if element == "float" else pa.float64())
     append(store, pa.array([[1.0, 2.0]], type_))
-    assert store.vectors(1).holes is None
+    assert store.lists("vectors", 1).holes is None
     append(store, pa.chunked_array([pa.array([[], None], type_), pa.array([[0.5, None], [3.0]], type_)]))
-    lists = store.vectors(1)
+    lists = store.lists("vectors", 1)
     assert lists.values.dtype == dtype
     assert rows(lists) == [[1.0, 2.0], [], None, [0.5, 0.0], [3.0]]
-    assert lists.lengths.tolist() == [2, 0, 0, 2, 1]
+    assert np.diff(lists.offsets).tolist() == [2, 0, 0, 2, 1]
     assert lists.holes is not None and lists.holes.tolist() == [False, False, False, True, False]
     store.compact(np.array([3, 0]))
-    assert rows(store.vectors(1)) == [[0.5, 0.0], [1.0, 2.0]]
+    assert rows(store.lists("vectors", 1)) == [[0.5, 0.0], [1.0, 2.0]]
 
 
 def test_arrays_of_a_fixed_size() -> None:
     store = new_store("array<float>")
     append(store, pa.array([[1.0, 2.0], None, [3.0, 4.0]], pa.list_(pa.float32(), 2)))
-    assert rows(store.vectors(1)) == [[1.0, 2.0], None, [3.0, 4.0]]
+    assert rows(store.lists("vectors", 1)) == [[1.0, 2.0], None, [3.0, 4.0]]
 
 
 def test_no_rows_and_only_empty_rows() -> None:
     store = new_store("array<string>")
-    assert rows(store.sets(1)) == []
+    assert rows(store.lists("sets", 1)) == []
     append(store, pa.array([[], []], pa.list_(pa.string())))
-    assert rows(store.sets(1)) == [[], []]
+    assert rows(store.lists("sets", 1)) == [[], []]
     append(store, pa.array([None, ["a"]], pa.list_(pa.string())))
-    assert rows(store.sets(1)) == [[], [], None, [0]]
+    assert rows(store.lists("sets", 1)) == [[], [], None, [0]]
 
 
 def test_nested_type_names() -> None:
