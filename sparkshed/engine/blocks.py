@@ -23,8 +23,12 @@ from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr
 from sparkshed.sql.types import FRACTIONAL, decimal_of, is_integral
 
 #: Operators that take decimals, too: they compare or choose, and compute nothing.
-_COMPARING = ("and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in")
-_COMPARING += ("case", "coalesce", "greatest", "least")
+_COMPARING = {"and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in"} | {
+    "case",
+    "coalesce",
+    "greatest",
+    "least",
+}
 
 
 def is_gridable(expr: Expr) -> bool:
