@@ -120,9 +120,9 @@ CASES = (
     Case("band3-200", "band", 3, 200, 60, 20, 1, same_sql=True),
     Case("band3-500", "band", 3, 500, 60, 20, 1),
     Case("band4-100", "band", 4, 100, 60, 20, 1, same_sql=True),
-    Case("equality3", "equality", 3, 100, 60, 5, 1),
-    Case("sets", "overlap", 2, 500, 60, 20, 3),
+    Case("equality3", "equality", 3, 100, 60, 5, 1, same_sql=True),
+    Case("sets", "overlap", 2, 500, 30, 20, 3),
     Case("vectors", "cosine", 2, 100, 60, 20, 0.9),
-    Case("general", "general", 2, 200, 60, 20, 2),
+    Case("general", "general", 2, 500, 60, 20, 2, same_sql=True),
     Case("weighted", "weighted", 2, 100, 60, 20, 1.5),
 )

@@ -30,7 +30,7 @@ _SHORT_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One size of the join, and what it cost. `work` counts comparisons and results."""
+    """One size of the join, and what it cost. `work` is the engine's own measure, counted exactly."""
 
     varied: str
     rate: float
