@@ -22,10 +22,10 @@ ENGINES = {
     "duckdb-same-sql": "sparkshed-engine",
     "polars": "sparkshed-engine",
     "spark": "sparkshed-sql",
-    "spark-same-sql": "sparkshed-sql",
+    "spark-tuned": "sparkshed-sql",
 }
 #: Engines that need a Spark session; `plan` makes the plan that the engine API runs.
-ON_SPARK = ("plan", "sparkshed-sql", "spark", "spark-same-sql")
+ON_SPARK = ("plan", "sparkshed-sql", "spark", "spark-tuned")
 
 Say = Callable[[str], None]
 

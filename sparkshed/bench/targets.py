@@ -35,13 +35,13 @@ def least_ratio(kind: str, engine: str) -> float:
     """How far ahead sparkshed is to be.
 
     On bands the promise is about the text that sparkshed itself gets; of a text that was rewritten for a
-    peer by hand it only has to be ahead.
+    peer by hand it is to be ahead.
 
     >>> least_ratio("band", "duckdb-same-sql"), least_ratio("cosine", "polars"), least_ratio("band", "duckdb")
     (8, 3, 1)
     """
-    if kind == "band" and engine.endswith("-same-sql"):
-        return 8 if engine.startswith("duckdb") else 5
+    if kind == "band" and engine in ("duckdb-same-sql", "spark"):
+        return 8 if engine == "duckdb-same-sql" else 5
     return 3 if kind in ("overlap", "cosine") else 1
 
 
