@@ -56,6 +56,23 @@ def test_every_routing_has_sparks_answer(spark, diffuse, routing):
     assert rows(sparkshed.query(spark, hinted)) == expected
 
 
+def test_inputs_of_any_size_are_planned_alike(spark, monkeypatch):
+    """Small inputs are fetched whole, large ones are counted and sampled by Spark."""
+    make_pair(spark, "id % 40")
+    hinted = JOIN.format(hint="/*+ SHED(exact, 'seed=3') */")
+    jobs, found = [], []
+    for limit in (1 << 40, 0):
+        monkeypatch.setattr("sparkshed.spark.sampling.SMALL_BYTES", limit)
+        before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+        lines = sparkshed.explain(spark, hinted).splitlines()
+        jobs.append(len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) - before)
+        found.append([line for line in lines if "Stream:" in line or "Groups:" in line])
+        assert rows(sparkshed.query(spark, hinted)) == rows(spark.sql(JOIN.format(hint="")))
+    assert jobs[0] < jobs[1]
+    assert found[0] == found[1]
+    assert "rows=3000" in found[0][-1]
+
+
 def test_few_rows_make_one_group(spark):
     make_pair(spark, "id % 40", count=300)
     assert plan_line(spark, JOIN.format(hint="/*+ SHED(exact) */"), "Groups").startswith("Groups: 1,")

@@ -118,7 +118,7 @@ KINDS = {
 
 CASES = (
     Case("band3-200", "band", 3, 200, 60, 20, 1, same_sql=True),
-    Case("band3-500", "band", 3, 500, 60, 20, 1),
+    Case("band3-500", "band", 3, 500, 60, 20, 1, same_sql=True),
     Case("band4-100", "band", 4, 100, 60, 20, 1, same_sql=True),
     Case("equality3", "equality", 3, 100, 60, 5, 1, same_sql=True),
     Case("sets", "overlap", 2, 500, 30, 20, 3),

@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyspark.sql.functions as F
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, StructField, StructType
 
 from sparkshed.engine import JoinOperator
@@ -22,35 +21,38 @@ GROUP = "__shed_group"
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
-    frames = [frame.withColumn(GROUP, _group(plan, number)) for number, frame in enumerate(inputs.frames)]
+    frames = [
+        frame.selectExpr("*", f"{_group(plan, number)} AS {GROUP}")
+        for number, frame in enumerate(inputs.frames)
+    ]
     rows = inputs.union(frames, [GROUP]).repartitionById(plan.layout.groups, GROUP)
     join = group_join(plan.spec, inputs.slots.places, plan.layout.master)
     return rows.groupBy(GROUP).applyInArrow(join, _output_schema(plan.spec, inputs))
 
 
-def _group(plan: ShedJoinExec, stream: int) -> Column:
-    """The groups a row belongs to: one for the master, all within reach for the others."""
+def _group(plan: ShedJoinExec, stream: int) -> str:
+    """SQL for the groups a row belongs to: one for the master, all within reach for the others."""
     layout, spec = plan.layout, plan.spec
-    column = F.col(f"c{spec.streams[stream].time}")
+    column = f"c{spec.streams[stream].time}"
     type_ = spec.streams[stream].types[spec.streams[stream].time]
     bucket = _bucket(layout, stream)
     if stream == layout.master:
-        return bucket * layout.segments + segment_of(column, layout.cuts, type_)
-    after, before = spec.bounds[stream][layout.master], spec.bounds[layout.master][stream]
-    # A master row at T_M meets this one iff T - after <= T_M <= T + before.
-    first = F.lit(0) if after is None else segment_of(column, layout.cuts, type_, after)
-    last = F.lit(layout.segments - 1) if before is None else segment_of(column, layout.cuts, type_, -before)
+        return f"{bucket} * {layout.segments} + {segment_of(column, layout.cuts, type_)}"
     if layout.segments == 1:
         return bucket
+    after, before = spec.bounds[stream][layout.master], spec.bounds[layout.master][stream]
+    # A master row at T_M meets this one iff T - after <= T_M <= T + before.
+    first = "0" if after is None else segment_of(column, layout.cuts, type_, after)
+    last = str(layout.segments - 1) if before is None else segment_of(column, layout.cuts, type_, -before)
     # Contradictory bounds can put the end before the start; such a row meets nothing anyway.
-    segments = F.sequence(first, F.greatest(first, last))
-    return F.explode(F.transform(segments, lambda segment: bucket * layout.segments + segment))
+    segments = f"sequence({first}, greatest({first}, {last}))"
+    return f"explode(transform({segments}, segment -> {bucket} * {layout.segments} + segment))"
 
 
-def _bucket(layout: Layout, stream: int) -> Column:
+def _bucket(layout: Layout, stream: int) -> str:
     if layout.buckets == 1 or layout.keys is None:
-        return F.lit(0)
-    return F.pmod(F.hash(F.col(f"c{layout.keys[stream]}")), F.lit(layout.buckets))
+        return "0"
+    return f"pmod(hash(c{layout.keys[stream]}), {layout.buckets})"
 
 
 def _output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:

@@ -30,7 +30,7 @@ from sparkshed.sql.errors import PlanError, UnavailableError
 
 STREAM = "__shed_stream"
 
-_NESTED = (StructType, ArrayType, MapType)
+_NESTED = ("struct", "array", "map")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Inputs:
     def union(self, frames: Sequence[DataFrame], extra: Sequence[str] = ()) -> DataFrame:
         """All streams in one DataFrame: the stream's number, extra columns, the slots."""
         parts = [
-            frame.select(F.lit(number).alias(STREAM), *extra, *self._slot_columns(number))
+            frame.select(F.expr(f"{number} AS {STREAM}"), *extra, *self._slot_columns(number))
             for number, frame in enumerate(frames)
         ]
         whole = parts[0]
@@ -87,13 +87,15 @@ class Inputs:
     def _slot_columns(self, stream: int) -> list[Column]:
         places = self.slots.places[stream]
         columns = []
-        for slot in range(len(self.slots.types)):
-            if slot in places:
-                column = F.col(f"c{places.index(slot)}")
-                nested = isinstance(self._slot_type(slot), _NESTED)
-                columns.append((column.cast(self._slot_type(slot)) if nested else column).alias(f"s{slot}"))
+        for slot, type_ in enumerate(self.slots.types):
+            source = f"c{places.index(slot)}" if slot in places else "NULL"
+            if type_.startswith(_NESTED):
+                # Written as text, a type with unusual field names would not be read back.
+                columns.append(F.expr(source).cast(self._slot_type(slot)).alias(f"s{slot}"))
+            elif slot in places:
+                columns.append(F.expr(f"{source} AS s{slot}"))
             else:
-                columns.append(F.lit(None).cast(self._slot_type(slot)).alias(f"s{slot}"))
+                columns.append(F.expr(f"CAST(NULL AS {type_}) AS s{slot}"))
         return columns
 
     def _slot_type(self, slot: int) -> DataType:
