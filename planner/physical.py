@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from sparkshed.planner.slices import Slices
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Predicate, Similarity, WeightedOverlap
 
 #: A time range over more basic windows than this is probed in larger windows.
@@ -137,6 +139,10 @@ class Direction:
     hops: tuple[Hop, ...]
 
 
+#: The probing stream, the streams that are joined already, and the one that is probed.
+HopKey = tuple[int, frozenset[int], int]
+
+
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
     """One column of the operator's output: input column `column` of stream `stream`."""
@@ -152,6 +158,7 @@ class JoinSpec:
 
     `bounds[i][k]` is the largest `T_i - T_k` allowed, in microseconds (days for dates are converted),
     None where unbounded; the matrix is closed. `basic` is the basic window length in microseconds.
+    `hops` has what other orders than those of `directions` need.
     """
 
     streams: tuple[StreamExec, ...]
@@ -161,6 +168,7 @@ class JoinSpec:
     output: tuple[OutputColumn, ...]
     chunk: int = 1 << 18
     ansi: bool = True
+    hops: Mapping[HopKey, Hop] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         m = len(self.streams)
@@ -172,6 +180,29 @@ class JoinSpec:
             if visited != set(range(m)) or len(direction.hops) != m - 1:
                 msg = f"direction {direction.origin} must visit every other stream once"
                 raise ValueError(msg)
+
+    @property
+    def orders(self) -> tuple[tuple[int, ...], ...]:
+        """The order R_i of each direction."""
+        return tuple(tuple(hop.target for hop in direction.hops) for direction in self.directions)
+
+    @property
+    def slices(self) -> tuple[tuple[Slices, ...], ...]:
+        """The slices of the window on stream l that rows of stream i probe, by i and l."""
+        return tuple(
+            tuple(Slices.of(past, self.bounds[target][origin], self.basic) for target, past in enumerate(row))
+            for origin, row in enumerate(self.bounds)
+        )
+
+    def direction(self, origin: int, order: Sequence[int]) -> Direction:
+        """How rows of a stream are joined in another order."""
+        known = self.directions[origin]
+        if tuple(order) == tuple(hop.target for hop in known.hops):
+            return known
+        joined = [frozenset((origin, *order[:number])) for number in range(len(order))]
+        return Direction(
+            origin, tuple(self.hops[origin, seen, target] for seen, target in zip(joined, order, strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)

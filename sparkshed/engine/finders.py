@@ -12,7 +12,7 @@ from sparkshed.engine.kernels import BandProbe, EqualityProbe, ScanProbe, sides
 from sparkshed.engine.postings import PostingsFinder
 from sparkshed.engine.ranges import RangeFinder
 from sparkshed.engine.sets import SetFinder, SetRule
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.vectors import VectorFinder
 from sparkshed.planner.physical import (
@@ -29,7 +29,7 @@ from sparkshed.sql.predicate import Predicate
 
 
 def bind(
-    spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters
+    spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: HopCounters
 ) -> tuple[Finder, tuple[Predicate, ...]]:
     """The finder of a hop's candidates, and the conditions that it leaves to be checked."""
     if isinstance(hop.kernel, ScanKernel):
@@ -40,7 +40,7 @@ def bind(
     return _indexed(spec, hop, stores, counters), hop.checks
 
 
-def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: DirectionCounters) -> Finder:
+def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: HopCounters) -> Finder:
     kernel, target, limit = hop.kernel, hop.target, spec.chunk
     if isinstance(kernel, EqualityKernel):
         return RangeFinder(EqualityProbe(kernel, target, stores), limit, counters)

@@ -13,7 +13,7 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Pairs, gathered
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.programs import Program
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.tiles import Shape, Tile, tiles
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -38,7 +38,7 @@ class GridFinder:
         target: int,
         predicate: Predicate,
         stores: Sequence[RowStore],
-        counters: DirectionCounters,
+        counters: HopCounters,
     ) -> None:
         """Decide one condition; every row in the time range counts as touched."""
         self._target = target

@@ -10,9 +10,13 @@ import pyarrow as pa
 from sparkshed.engine.codes import Codebook
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.pipeline import DirectionExec
-from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCounters
+from sparkshed.engine.statistics import DirectionCounters, HopCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
+from sparkshed.engine.strategies.exact import Exact
+from sparkshed.engine.strategies.protocol import Part, Strategy
 from sparkshed.engine.windows import Windows
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.sql.expr import columns_of
 
@@ -35,21 +39,41 @@ class JoinOperator:
     rows arrive, the results are the same.
     """
 
-    def __init__(self, spec: JoinSpec) -> None:
-        """Plan nothing, only bind: the specification is complete."""
+    def __init__(self, spec: JoinSpec, strategy: Strategy | None = None, seed: int = 0) -> None:
+        """Plan nothing, only bind: the specification is complete.
+
+        Args:
+            spec: What is joined, and how.
+            strategy: What is shed; nothing by default.
+            seed: Of the samples that windows are thinned to.
+        """
         self._spec = spec
         self._codebook = Codebook()
         used = _used_columns(spec)
         self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
-        self._windows = [Windows(spec.basic) for _ in spec.streams]
+        self._windows = [Windows(spec.basic, seed + i) for i, _ in enumerate(spec.streams)]
+        hops = len(spec.streams) - 1
         self.statistics = Statistics(
-            [StreamCounters() for _ in spec.streams], [DirectionCounters() for _ in spec.streams]
+            [StreamCounters() for _ in spec.streams],
+            [DirectionCounters([HopCounters() for _ in range(hops)]) for _ in spec.streams],
         )
-        self._directions = [
-            DirectionExec(spec, direction, self._stores, counters)
-            for direction, counters in zip(spec.directions, self.statistics.directions, strict=True)
-        ]
+        self._directions: dict[tuple[int, tuple[int, ...]], DirectionExec] = {}
+        for origin, order in enumerate(spec.orders):
+            self._direction(origin, order)
+        self.strategy: Strategy = Exact(Configuration(spec.orders)) if strategy is None else strategy
+        self.strategy.bind(spec, self._stores)
+        self.completeness = Completeness(0.0)
         self._running = False
+
+    def _direction(self, origin: int, order: tuple[int, ...]) -> DirectionExec:
+        """A direction in some order, bound when it is first needed."""
+        known = self._directions.get((origin, order))
+        if known is None:
+            direction, counters = self._spec.direction(origin, order), self.statistics.directions[origin]
+            known = self._directions[origin, order] = DirectionExec(
+                self._spec, direction, self._stores, counters
+            )
+        return known
 
     def process(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> Iterator[pa.RecordBatch]:
         """Join one micro-batch: stream number → new rows, columns by position.
@@ -74,7 +98,7 @@ class JoinOperator:
         if unknown:
             msg = f"stream numbers must be 0 … {len(self._stores) - 1}, got {unknown}"
             raise ValueError(msg)
-        new = [Windows(self._spec.basic) for _ in self._stores]
+        new = [windows.empty() for windows in self._windows]
         ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
         filled = [old.size + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
         if all(filled):
@@ -94,22 +118,44 @@ class JoinOperator:
         if table is None or table.num_rows == 0:
             return 0, 0
         store, counters = self._stores[stream], self.statistics.streams[stream]
+        counters.arrived += table.num_rows
+        admitted = self.strategy.admit(stream, table.num_rows)
+        if admitted is not None:
+            table = table.filter(pa.array(admitted))
+            counters.shed += len(admitted) - table.num_rows
         start, times = store.append(table)
-        counters.arrived, counters.null_time = store.arrived, store.null_time
+        counters.null_time = store.null_time
         windows.add(start, times)
+        self.strategy.entered(stream, np.arange(start, start + len(times)))
         return start, start + len(times)
 
     def _join(self, ranges: Sequence[tuple[int, int]], new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
-        for direction, (start, stop) in zip(self._directions, ranges, strict=True):
-            for results in direction.run(start, stop, self._windows, new):
-                yield self._materialise(results)
+        for origin, (start, stop) in enumerate(ranges):
+            if start == stop:
+                continue
+            before = self.statistics.directions[origin].work
+            for part in self.strategy.parts(origin, np.arange(start, stop)):
+                yield from self._join_part(origin, part, new)
+            self.strategy.spent(origin, self.statistics.directions[origin].work - before)
         self._settle(new)
         self._running = False
+
+    def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
+        order = self.strategy.configuration.orders[origin]
+        if part.only is not None:
+            order = (part.only, *(target for target in order if target != part.only))
+            self._direction(origin, order).explore(part.rows, self._windows, new, part.probing)
+            return
+        for results in self._direction(origin, order).run(part.rows, self._windows, new, part.probing):
+            if part.observe is not None:
+                part.observe(results)
+            yield self._materialise(results)
 
     def _settle(self, new: Sequence[Windows]) -> None:
         for old, fresh in zip(self._windows, new, strict=True):
             if fresh.size:
                 old.absorb(fresh)
+        self.completeness = self.strategy.settle()
 
     def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
         """Gather the payload: the only place where results become rows."""
@@ -138,7 +184,9 @@ class JoinOperator:
             self.statistics.streams[k].expired += rows
             dropped += rows
             if store.size > 2 * windows.size:
-                store.compact(windows.renumber())
+                former = windows.renumber()
+                store.compact(former)
+                self.strategy.renumbered(k, former)
         self._prune_codebook()
         return dropped
 
@@ -162,7 +210,7 @@ def _used_columns(spec: JoinSpec) -> list[set[int]]:
     used: list[set[int]] = [set() for _ in spec.streams]
     for output in spec.output:
         used[output.stream].add(output.column)
-    for hop in (hop for direction in spec.directions for hop in direction.hops):
+    for hop in (*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()):
         columns = [column for check in hop.checks for column in columns_of(check.expr)]
         for form in hop.kernel.forms:
             columns += [form.left, form.right]

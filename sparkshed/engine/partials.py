@@ -36,6 +36,10 @@ class Partials:
         """Arrow values of a column for each partial result."""
         return self._stores[stream].take(column, self.rows[stream])
 
+    def rows_of(self, stream: int) -> Ints:
+        """Row numbers of a bound stream."""
+        return self.rows[stream]
+
     def times(self, stream: int) -> Ints:
         """Row times of a bound stream."""
         return self._stores[stream].times.take(self.rows[stream])

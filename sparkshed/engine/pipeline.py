@@ -12,19 +12,14 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finders import bind
 from sparkshed.engine.finding import Pairs
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.probing import EVERYTHING, HopWatch, Probing, Reach
+from sparkshed.engine.statistics import DirectionCounters, HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
 from sparkshed.planner.physical import MOST_WINDOWS, Direction, JoinSpec
 
 #: Results that fill less than this part of a chunk are collected into larger chunks.
 _FEW = 8
-
-
-def _width(spec: JoinSpec, origin: int, target: int) -> int | None:
-    """How many basic windows the time range of a hop can touch; None if it is unbounded."""
-    past, future = spec.bounds[origin][target], spec.bounds[target][origin]
-    return None if past is None or future is None else (past + future) // spec.basic + 2
 
 
 class HopExec:
@@ -36,14 +31,13 @@ class HopExec:
         direction: Direction,
         number: int,
         stores: Sequence[RowStore],
-        counters: DirectionCounters,
+        counters: HopCounters,
     ) -> None:
         """Bind the kernel of hop `number` to the row stores."""
         origin, hop = direction.origin, direction.hops[number]
         self._number = number
-        self._bounds = spec.bounds
+        self._spec = spec
         self._limit = spec.chunk
-        self._width = _width(spec, origin, hop.target)
         self._origin = origin
         self._target = hop.target
         self._stores = stores
@@ -53,28 +47,38 @@ class HopExec:
         self._last = number == len(direction.hops) - 1
 
     def run(
-        self, source: Iterator[Partials], old: Windows, new: Windows
+        self, source: Iterator[Partials], old: Windows, new: Windows, probing: Probing
     ) -> Iterator[Partials | Candidates]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
         bucket = Bucket(self._stores, self._limit)
+        if self._number == 0:
+            old, new = old.thin(probing.thin), new.thin(probing.thin)
         for partials in source:
-            for candidates in self._extensions(partials, old, new):
-                self._counters.partials[self._number] += candidates.size
+            for candidates in self._extensions(partials, old, new, probing):
+                self._counters.partials += candidates.size
                 if self._last and candidates.size >= self._limit // _FEW:
                     yield candidates
                 else:
                     yield from bucket.put(candidates.joined())
         yield from bucket.drain()
 
-    def _extensions(self, partials: Partials, old: Windows, new: Windows) -> Iterator[Candidates]:
+    def _extensions(
+        self, partials: Partials, old: Windows, new: Windows, probing: Probing
+    ) -> Iterator[Candidates]:
         low, high = self._time_range(partials)
-        if old.size:
-            yield from self._extend(partials, old, low, high)
-        if new.size:
-            cap = partials.times(self._origin)
-            if self._target > self._origin:
-                cap = shift(cap, -1)[0]
-            yield from self._extend(partials, new, low, np.minimum(high, cap))
+        origin = partials.times(self._origin)
+        cap = shift(origin, -1)[0] if self._target > self._origin else origin
+        watch = probing.watch(self._number, partials, self._counters)
+        for windows, latest in ((old, high), (new, np.minimum(high, cap) if new.size else high)):
+            if not windows.size:
+                continue
+            for reach in probing.reaches(self._number):
+                begin, end = reach.within(origin, low, latest)
+                if watch is not None:
+                    watch.begin(windows, begin, end)
+                yield from self._extend(partials, windows, begin, end, reach, watch)
+                if watch is not None:
+                    watch.end()
 
     def _time_range(self, partials: Partials) -> tuple[Ints, Ints]:
         """Earliest and latest time of the target that every bound stream allows."""
@@ -82,27 +86,41 @@ class HopExec:
         high = np.full(partials.size, INT64_MAX)
         for stream in partials.rows:
             times = partials.times(stream)
-            past, future = self._bounds[stream][self._target], self._bounds[self._target][stream]
+            past, future = self._spec.bounds[stream][self._target], self._spec.bounds[self._target][stream]
             if past is not None:
                 low = np.maximum(low, shift(times, -past)[0])
             if future is not None:
                 high = np.minimum(high, shift(times, future)[0])
         return low, high
 
-    def _extend(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Candidates]:
-        probed = windows.coarse(self._factor(windows))
+    def _extend(
+        self,
+        partials: Partials,
+        windows: Windows,
+        low: Ints,
+        high: Ints,
+        reach: Reach,
+        watch: HopWatch | None,
+    ) -> Iterator[Candidates]:
+        probed = windows.coarse(self._factor(windows, reach))
         for pairs in self._finder.find(partials, probed, low, high):
             candidates = self._in_time(partials, pairs, low, high)
+            if watch is not None:
+                watch.touched(candidates)
             if candidates.size and not pairs.settled:
                 candidates = _only(candidates, self._finder.verify(candidates))
             candidates = self._checked(candidates)
+            if watch is not None:
+                watch.matched(candidates)
             if candidates.size:
                 yield candidates
 
-    def _factor(self, windows: Windows) -> int:
+    def _factor(self, windows: Windows, reach: Reach) -> int:
         """How many basic windows to probe as one, so that a time range spans a moderate number."""
-        width = len(windows) if self._width is None else self._width
-        return 1 << max(0, (max(width - 1, 0) // MOST_WINDOWS).bit_length())
+        bounds = self._spec.bounds
+        width = reach.width(bounds[self._origin][self._target], bounds[self._target][self._origin])
+        count = len(windows) if width is None else width // self._spec.basic + 2
+        return 1 << max(0, (max(count - 1, 0) // MOST_WINDOWS).bit_length())
 
     def _in_time(self, partials: Partials, pairs: Pairs, low: Ints, high: Ints) -> Candidates:
         candidates = Candidates(self._stores, partials, self._target, pairs.picks, pairs.rows)
@@ -171,24 +189,33 @@ class DirectionExec:
         """Bind every hop."""
         self._origin = direction.origin
         self._targets = [hop.target for hop in direction.hops]
-        counters.partials = [0] * len(direction.hops)
-        self._hops = [HopExec(spec, direction, j, stores, counters) for j in range(len(direction.hops))]
+        self._hops = [
+            HopExec(spec, direction, number, stores, hop)
+            for number, hop in enumerate(counters.hops)
+        ]
         self._stores = stores
         self._limit = spec.chunk
         self._counters = counters
 
     def run(
-        self, start: int, stop: int, old: Sequence[Windows], new: Sequence[Windows]
+        self, rows: Ints, old: Sequence[Windows], new: Sequence[Windows], probing: Probing = EVERYTHING
     ) -> Iterator[Partials | Candidates]:
-        """Results whose last-arriving member is one of the origin's rows `[start, stop)`."""
-        chunks: Iterator[Any] = self._chunks(start, stop)
+        """Results whose last-arriving member is one of the given rows of the origin."""
+        chunks: Iterator[Any] = self._chunks(rows)
         for target, hop in zip(self._targets, self._hops, strict=True):
-            chunks = hop.run(chunks, old[target], new[target])
+            chunks = hop.run(chunks, old[target], new[target], probing)
         for results in chunks:
             self._counters.results += results.size
             yield results
 
-    def _chunks(self, start: int, stop: int) -> Iterator[Partials]:
-        for begin in range(start, stop, self._limit):
-            rows = np.arange(begin, min(begin + self._limit, stop))
-            yield Partials(self._stores, {self._origin: rows})
+    def explore(
+        self, rows: Ints, old: Sequence[Windows], new: Sequence[Windows], probing: Probing
+    ) -> None:
+        """Make the first hop only, for what can be learned from it."""
+        target = self._targets[0]
+        for _ in self._hops[0].run(self._chunks(rows), old[target], new[target], probing):
+            pass
+
+    def _chunks(self, rows: Ints) -> Iterator[Partials]:
+        for begin in range(0, len(rows), self._limit):
+            yield Partials(self._stores, {self._origin: rows[begin : begin + self._limit]})

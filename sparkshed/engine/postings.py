@@ -23,7 +23,7 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Pairs, gathered
 from sparkshed.engine.lists import Doubles, Lists
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.tiles import Shape, Tile, tiles
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -80,7 +80,7 @@ class PostingsFinder:
         least: float,
         predicate: Predicate | None,
         stores: Sequence[RowStore],
-        counters: DirectionCounters,
+        counters: HopCounters,
     ) -> None:
         """Take the target's column and the other one; with a predicate they are maps, else sets."""
         self._own, self._other = columns

@@ -11,7 +11,7 @@ from sparkshed.engine.arrays import AnyArray, Bools, Ints, Picks, both_valid, is
 from sparkshed.engine.finding import Pairs, window_range
 from sparkshed.engine.index import Found, Needles, SortedIndex
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.windows import BasicWindow, Windows
 
 
@@ -80,7 +80,7 @@ class Searched(Protocol):
 class Lookup:
     """Finds candidates by looking keys up in the sorted index of each basic window."""
 
-    def __init__(self, searched: Searched, limit: int, counters: DirectionCounters) -> None:
+    def __init__(self, searched: Searched, limit: int, counters: HopCounters) -> None:
         """Form at most `limit` candidates at a time; count index entries touched."""
         self._searched = searched
         self._limit = limit
@@ -164,7 +164,7 @@ class Probe(Searched, Protocol):
 class RangeFinder:
     """Finds candidates by one search for each partial result, or for each distinct key among them."""
 
-    def __init__(self, probe: Probe, limit: int, counters: DirectionCounters) -> None:
+    def __init__(self, probe: Probe, limit: int, counters: HopCounters) -> None:
         """Form at most `limit` candidates at a time; count index entries touched."""
         self._probe = probe
         self._lookup = Lookup(probe, limit, counters)

@@ -30,7 +30,7 @@ from sparkshed.engine.kernels import ScanProbe
 from sparkshed.engine.lists import Codes, Lists
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.ranges import Lookup
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import BasicWindow, Windows
 from sparkshed.sql.expr import Col
@@ -130,7 +130,7 @@ class SetFinder:
         rule: SetRule,
         stores: Sequence[RowStore],
         limit: int,
-        counters: DirectionCounters,
+        counters: HopCounters,
     ) -> None:
         """Take the target's column and the other one."""
         self._own, self._other = columns

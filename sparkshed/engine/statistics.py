@@ -7,34 +7,70 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class StreamCounters:
-    """Rows of one stream: arrived, of these dropped because their time is NULL, and expired."""
+    """Rows of one stream.
+
+    Attributes:
+        arrived: All rows that came.
+        null_time: Of these dropped because their time is NULL.
+        shed: Of these dropped by the strategy in front of the join.
+        expired: Dropped from the windows because nothing can match them any more.
+        evicted: Dropped from the windows by the strategy.
+    """
 
     arrived: int = 0
     null_time: int = 0
+    shed: int = 0
     expired: int = 0
+    evicted: int = 0
 
 
 @dataclass(slots=True)
-class DirectionCounters:
-    """Work of one direction.
+class HopCounters:
+    """Work of one hop.
 
     Attributes:
         comparisons: Index entries touched or rows compared. Equality: entries with the same key; bands:
             entries in the range of values; sets: postings read; vectors and scans: rows in the time range.
         searches: Steps of the binary searches that bands make, one search per probe and basic window.
-        results: Results produced.
-        partials: Partial results that left each hop.
+        partials: Partial results that left the hop.
     """
 
     comparisons: int = 0
     searches: int = 0
+    partials: int = 0
+
+    @property
+    def work(self) -> int:
+        """Work units: one per comparison and search step."""
+        return self.comparisons + self.searches
+
+
+@dataclass(slots=True)
+class DirectionCounters:
+    """Work of one direction, hop by hop, and its results."""
+
+    hops: list[HopCounters] = field(default_factory=list)
     results: int = 0
-    partials: list[int] = field(default_factory=list)
+
+    @property
+    def comparisons(self) -> int:
+        """Comparisons of all hops."""
+        return sum(hop.comparisons for hop in self.hops)
+
+    @property
+    def searches(self) -> int:
+        """Search steps of all hops."""
+        return sum(hop.searches for hop in self.hops)
+
+    @property
+    def partials(self) -> list[int]:
+        """Partial results that left each hop."""
+        return [hop.partials for hop in self.hops]
 
     @property
     def work(self) -> int:
         """Work units: one per comparison, search step and result."""
-        return self.comparisons + self.searches + self.results
+        return sum(hop.work for hop in self.hops) + self.results
 
 
 @dataclass(slots=True)

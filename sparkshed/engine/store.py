@@ -36,7 +36,6 @@ class RowStore:
         self._list_lanes: dict[tuple[str, int], ListLane] = {}
         self._times = Growing(np.empty(0, np.int64))
         self.size = 0
-        self.arrived = 0
         self.null_time = 0
 
     @property
@@ -53,7 +52,6 @@ class RowStore:
             )
             raise ValueError(msg)
         columns = {c: self._clean(table.column(c), c) for c in self._kept}
-        self.arrived += table.num_rows
         timed = validity(columns[self._stream.time])
         if timed is not None:
             self._refuse_or_count(int(len(timed) - timed.sum()))

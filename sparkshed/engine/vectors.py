@@ -14,7 +14,7 @@ from sparkshed.engine.finding import Pairs, gathered
 from sparkshed.engine.kernels import sides
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.statistics import DirectionCounters
+from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.tiles import Shape, Tile, tiles
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -134,7 +134,7 @@ class VectorFinder:
         target: int,
         stores: Sequence[RowStore],
         limit: int,
-        counters: DirectionCounters,
+        counters: HopCounters,
         evaluator: Evaluator,
     ) -> None:
         """Form at most `limit` candidates at a time; every row in the time range counts as touched."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from sparkshed.engine.arrays import Ints, merge_places
+
+_POSITIVE = (1 << 63) - 1
 
 
 class Indexer(Protocol):
@@ -77,6 +80,20 @@ def _interleaved(first: Ints, second: Ints, first_places: Ints, second_places: I
     return out
 
 
+@dataclass
+class _View:
+    """Other windows over the same rows, and which of them are out of date."""
+
+    factor: int
+    windows: Windows
+    stale: set[int] = field(default_factory=set)
+
+
+def _together(members: list[BasicWindow]) -> BasicWindow:
+    rows = np.concatenate([member.rows for member in members])
+    return BasicWindow(rows, np.concatenate([member.times for member in members]))
+
+
 class Windows:
     """The basic windows of one stream, by window number `floor(time / basic)`.
 
@@ -90,24 +107,30 @@ class Windows:
 
     A batch replaces only the windows that it touches; all others keep their indexes. Expiry takes
     whole windows from the old end. Where a time range spans very many basic windows, :meth:`coarse`
-    offers the same rows in fewer, larger ones.
+    offers the same rows in fewer, larger ones; :meth:`thin` offers a sample of them.
     """
 
-    def __init__(self, basic: int) -> None:
-        """Start without windows; `basic` is their length in microseconds."""
+    def __init__(self, basic: int, seed: int = 0) -> None:
+        """Start without windows; `basic` is their length in microseconds, `seed` is for samples."""
         self._basic = basic
+        self._seed = seed
         self._windows: dict[int, BasicWindow] = {}
         self._numbers: list[int] = []
         self._ordered: list[BasicWindow] | None = None
         self._first: Ints = np.empty(0, np.int64)
         self._last: Ints = np.empty(0, np.int64)
-        self._coarse: dict[int, Windows] = {}
-        self._stale: dict[int, set[int]] = {}
+        self._times: Ints | None = None
+        self._views: dict[Hashable, _View] = {}
+        self._share = 1.0
         self.size = 0
 
     def __len__(self) -> int:
         """How many basic windows exist."""
         return len(self._windows)
+
+    def empty(self) -> Windows:
+        """Windows of the same length without rows."""
+        return Windows(self._basic, self._seed)
 
     def add(self, start: int, times: Ints) -> None:
         """Add consecutive rows, numbered from `start`, whose times ascend."""
@@ -135,36 +158,65 @@ class Windows:
         self._outdate(number)
 
     def _outdate(self, number: int) -> None:
-        for factor, stale in self._stale.items():
-            stale.add(number // factor)
+        for view in self._views.values():
+            view.stale.add(number // view.factor)
 
     def coarse(self, factor: int) -> Windows:
         """The same rows in windows that are `factor` times as long."""
         if factor == 1:
             return self
-        if factor not in self._coarse:
-            self._coarse[factor] = Windows(self._basic * factor)
-            self._stale[factor] = {number // factor for number in self._windows}
-        coarse, stale = self._coarse[factor], self._stale[factor]
-        if stale:
-            grouped: dict[int, list[BasicWindow]] = {number: [] for number in stale}
-            for number in self._numbers:
-                if number // factor in grouped:
+        return self._view(factor, factor, lambda number, members: _together(members))
+
+    def thin(self, share: float) -> Windows:
+        """A share of the rows, evenly spread over each window; each row is in it with that probability.
+
+        It stays the same as a window grows at its end.
+        """
+        if share >= 1:
+            return self
+
+        def sample(number: int, members: list[BasicWindow]) -> BasicWindow:
+            (window,) = members
+            # Row n is taken where phase + n * share passes a whole number.
+            phase = np.random.default_rng((self._seed, number & _POSITIVE)).random()
+            steps = np.floor(phase + share * np.arange(len(window.rows) + 1))
+            kept = np.flatnonzero(steps[1:] > steps[:-1])
+            return BasicWindow(window.rows.take(kept), window.times.take(kept))
+
+        if self._share != share:
+            self._views.pop("thin", None)
+            self._share = share
+        return self._view("thin", 1, sample)
+
+    def _view(
+        self, key: Hashable, factor: int, make: Callable[[int, list[BasicWindow]], BasicWindow]
+    ) -> Windows:
+        """Windows made of these, `factor` by `factor`; only those that changed are made again."""
+        view = self._views.get(key)
+        if view is None:
+            numbers = {number // factor for number in self._windows}
+            view = self._views[key] = _View(factor, Windows(self._basic * factor, self._seed), numbers)
+        if view.stale:
+            grouped: dict[int, list[BasicWindow]] = {number: [] for number in view.stale}
+            for number in self._numbers if factor > 1 else sorted(view.stale):
+                if number // factor in grouped and number in self._windows:
                     grouped[number // factor].append(self._windows[number])
             for number, members in grouped.items():
-                coarse._replace(number, members)
-            coarse._changed(self.size - coarse.size)
-            stale.clear()
-        return coarse
+                view.windows._replace(number, make(number, members) if members else None)
+            view.stale.clear()
+        return view.windows
 
-    def _replace(self, number: int, members: list[BasicWindow]) -> None:
-        if members:
-            if number not in self._windows:
+    def _replace(self, number: int, window: BasicWindow | None) -> None:
+        known = self._windows.pop(number, None)
+        if window is not None and len(window.rows):
+            if known is None:
                 insort(self._numbers, number)
-            rows = np.concatenate([member.rows for member in members])
-            self._windows[number] = BasicWindow(rows, np.concatenate([w.times for w in members]))
-        elif self._windows.pop(number, None) is not None:
+            self._windows[number] = window
+        elif known is not None:
             self._numbers.remove(number)
+        before = 0 if known is None else len(known.rows)
+        self._outdate(number)
+        self._changed((0 if window is None else len(window.rows)) - before)
 
     def expire(self, before: int) -> int:
         """Drop the windows whose rows are all older than `before`; return how many rows went.
@@ -189,6 +241,7 @@ class Windows:
     def _changed(self, rows: int) -> None:
         self.size += rows
         self._ordered = None
+        self._times = None
 
     @property
     def ordered(self) -> list[BasicWindow]:
@@ -206,6 +259,14 @@ class Windows:
         _ = self.ordered
         return self._first, self._last
 
+    @property
+    def times(self) -> Ints:
+        """All row times, ascending."""
+        if self._times is None:
+            parts = [window.times for window in self.ordered]
+            self._times = np.concatenate(parts) if parts else np.empty(0, np.int64)
+        return self._times
+
     def renumber(self) -> Ints:
         """Number all rows 0, 1, 2, … in time order; return their former numbers."""
         former = [window.rows for window in self.ordered]
@@ -218,7 +279,6 @@ class Windows:
 
     def forget(self) -> None:
         """Drop all indexes; they are built again when needed."""
-        self._coarse.clear()
-        self._stale.clear()
+        self._views.clear()
         for window in self._windows.values():
             window.forget()

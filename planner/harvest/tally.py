@@ -1,0 +1,154 @@
+"""What shredded rows teach: per direction, hop and slice, what is touched and what is found.
+
+A tally is a sum, so tallies of batches and of hosts add up. Old counts decay, so that a changed lag or
+rate is learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+#: The streams that are joined already, and the one that is probed.
+HopKey = tuple[frozenset[int], int]
+
+
+@dataclass(slots=True)
+class HopTally:
+    """What partial results met when they probed one window in full, slice by slice.
+
+    Attributes:
+        probes: Partial results that probed.
+        pairs: Rows within the time bound.
+        touched: Work units.
+        partials: Partial results found.
+    """
+
+    probes: float
+    pairs: Floats
+    touched: Floats
+    partials: Floats
+
+    @staticmethod
+    def empty(slices: int) -> HopTally:
+        """Nothing met yet."""
+        return HopTally(0.0, np.zeros(slices), np.zeros(slices), np.zeros(slices))
+
+    def decay(self, factor: float) -> None:
+        """Let what was learned so far count less."""
+        self.probes *= factor
+        for counts in (self.pairs, self.touched, self.partials):
+            counts *= factor
+
+    def add(self, other: HopTally) -> None:
+        """Count what another tally met, too."""
+        self.probes += other.probes
+        self.pairs += other.pairs
+        self.touched += other.touched
+        self.partials += other.partials
+
+
+@dataclass(slots=True)
+class DirectionTally:
+    """What is known of the rows of one stream.
+
+    Attributes:
+        rows: Rows that probed, in whatever way.
+        learned: Rows that were joined in full, each counted as the share of its first window it saw.
+        results: Their results.
+        lags: For each other stream, these results by slice: the pairwise histograms.
+        hops: What their hops met.
+        work: Work units of all rows.
+    """
+
+    rows: float = 0.0
+    learned: float = 0.0
+    results: float = 0.0
+    work: float = 0.0
+    lags: dict[int, Floats] = field(default_factory=dict)
+    hops: dict[HopKey, HopTally] = field(default_factory=dict)
+
+    def hop(self, key: HopKey, slices: int) -> HopTally:
+        """The tally of one hop, made when first asked for."""
+        if key not in self.hops:
+            self.hops[key] = HopTally.empty(slices)
+        return self.hops[key]
+
+    def lag(self, target: int, slices: int) -> Floats:
+        """The histogram of one other stream, made when first asked for."""
+        if target not in self.lags:
+            self.lags[target] = np.zeros(slices)
+        return self.lags[target]
+
+    def decay(self, factor: float) -> None:
+        """Let what was learned so far count less."""
+        self.rows *= factor
+        self.learned *= factor
+        self.results *= factor
+        self.work *= factor
+        for counts in self.lags.values():
+            counts *= factor
+        for hop in self.hops.values():
+            hop.decay(factor)
+
+    def add(self, other: DirectionTally) -> None:
+        """Count what another tally met, too."""
+        self.rows += other.rows
+        self.learned += other.learned
+        self.results += other.results
+        self.work += other.work
+        for target, counts in other.lags.items():
+            self.lag(target, len(counts))[:] += counts
+        for key, hop in other.hops.items():
+            self.hop(key, len(hop.pairs)).add(hop)
+
+    def selectivity(self, origin: int, target: int) -> float | None:
+        """σ_il: matches per comparison when new rows of S_i probe W_l; None if they never did."""
+        hop = self.hops.get((frozenset([origin]), target))
+        pairs = 0.0 if hop is None else float(hop.pairs.sum())
+        # Half a match is assumed where none was seen, so that a stream is never taken for empty.
+        return None if hop is None or pairs <= 0 else max(0.5, float(hop.partials.sum())) / pairs
+
+
+@dataclass(slots=True)
+class Tally:
+    """The tallies of all directions, and the lags of each stream against the first one (paper mode)."""
+
+    directions: list[DirectionTally]
+    streams: list[Floats]
+
+    @staticmethod
+    def empty(streams: int, buckets: int) -> Tally:
+        """Nothing learned yet; histograms reach `buckets` slices to each side."""
+        return Tally(
+            [DirectionTally() for _ in range(streams)], [np.zeros(2 * buckets) for _ in range(streams)]
+        )
+
+    def decay(self, factor: float) -> None:
+        """Let what was learned so far count less."""
+        for direction in self.directions:
+            direction.decay(factor)
+        for counts in self.streams:
+            counts *= factor
+
+    def add(self, other: Tally) -> None:
+        """Count what another tally met, too."""
+        for own, theirs in zip(self.directions, other.directions, strict=True):
+            own.add(theirs)
+        for counts, more in zip(self.streams, other.streams, strict=True):
+            counts += more
+
+    @staticmethod
+    def sum(tallies: Iterable[Tally]) -> Tally | None:
+        """All tallies in one; None if there is none."""
+        total: Tally | None = None
+        for tally in tallies:
+            if total is None:
+                total = tally
+            else:
+                total.add(tally)
+        return total

@@ -1,0 +1,95 @@
+"""How some rows of a direction are joined: with everything in time, or with some slices of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from sparkshed.engine.arrays import Ints, shift
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.statistics import HopCounters
+from sparkshed.engine.windows import Windows
+from sparkshed.planner.slices import Run, Slices, runs
+
+
+class Reach(NamedTuple):
+    """Partners that are at most `past` earlier and `future` later than the probing row; None is any time."""
+
+    past: int | None = None
+    future: int | None = None
+
+    def within(self, times: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """The part of each time range `[low, high]` that is in reach of the probing row."""
+        if self.past is not None:
+            low = np.maximum(low, shift(times, -self.past)[0])
+        if self.future is not None:
+            high = np.minimum(high, shift(times, self.future)[0])
+        return low, high
+
+    def width(self, past: int | None, future: int | None) -> int | None:
+        """Length of the time range, given the bounds of the join; None if it has no end."""
+        least = [b for b in (self.past, past) if b is not None]
+        most = [b for b in (self.future, future) if b is not None]
+        return min(least) + min(most) if least and most else None
+
+
+class HopWatch(Protocol):
+    """Sees what some partial results touch and find at one hop."""
+
+    def begin(self, windows: Windows, low: Ints, high: Ints) -> None:
+        """They probe windows, each in its time range."""
+
+    def touched(self, candidates: Candidates) -> None:
+        """Candidates in time, before they are checked."""
+
+    def matched(self, candidates: Candidates) -> None:
+        """Those that passed all checks."""
+
+    def end(self) -> None:
+        """The windows are probed."""
+
+
+class Watch(Protocol):
+    """Sees how rows are joined."""
+
+    def hop(self, number: int, partials: Partials, counters: HopCounters) -> HopWatch:
+        """Watch some partial results at hop `number`."""
+
+
+class Probing:
+    """What some rows probe.
+
+    `reaches` says for each hop which parts of the time range are probed, `thin` which share of the
+    first window, and `watch` sees everything.
+    """
+
+    def __init__(
+        self, reaches: Sequence[Sequence[Reach]] | None = None, thin: float = 1.0, watch: Watch | None = None
+    ) -> None:
+        """Probe everything, unless told otherwise."""
+        self._reaches = reaches
+        self._watch = watch
+        self.thin = thin
+
+    @staticmethod
+    def harvest(slices: Sequence[Slices], chosen: Sequence[Sequence[int]]) -> Probing:
+        """Probe only the chosen slices of each hop."""
+        return Probing([reaches_of(own, numbers) for own, numbers in zip(slices, chosen, strict=True)])
+
+    def reaches(self, hop: int) -> Sequence[Reach]:
+        """The parts of the time range that a hop probes."""
+        return (Reach(),) if self._reaches is None else self._reaches[hop]
+
+    def watch(self, hop: int, partials: Partials, counters: HopCounters) -> HopWatch | None:
+        """What watches some partial results at a hop, if anything does."""
+        return None if self._watch is None else self._watch.hop(hop, partials, counters)
+
+
+EVERYTHING = Probing()
+
+
+def reaches_of(slices: Slices, chosen: Sequence[int]) -> list[Reach]:
+    """The reach of each run of neighbouring slices."""
+    return [Reach(*slices.reach(Run(*run))) for run in runs(chosen)]

@@ -1,0 +1,64 @@
+"""Everything is joined, and nothing is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.probing import EVERYTHING
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.strategies.protocol import Part
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.physical import JoinSpec
+
+
+class Exact:
+    """The join without shedding; the base of strategies that change a part of it."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Start with a configuration; all that matters of it here are the orders."""
+        self.configuration = configuration
+        self.completeness = Completeness()
+        self.tally = Tally.empty(len(configuration.orders), 0)
+        self._delivered = 0
+
+    def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
+        """Get to know the operator."""
+        self._spec = spec
+        self._stores = stores
+
+    def configure(self, configuration: Configuration) -> None:
+        """Follow a new configuration from the next micro-batch on."""
+        self.configuration = configuration
+
+    def admit(self, stream: int, count: int) -> Bools | None:
+        """Every row enters."""
+        return None
+
+    def entered(self, stream: int, rows: Ints) -> None:
+        """Nothing is kept about rows."""
+
+    def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
+        """Every row probes everything."""
+        yield Part(rows, EVERYTHING, self.deliver)
+
+    def spent(self, origin: int, work: int) -> None:
+        """What the rows of a stream cost."""
+        self.tally.directions[origin].work += work
+
+    def settle(self) -> Completeness:
+        """Everything was delivered."""
+        batch = Completeness(self._delivered)
+        self._delivered = 0
+        self.completeness += batch
+        return batch
+
+    def renumbered(self, stream: int, rows: Ints) -> None:
+        """Nothing is kept about rows."""
+
+    def deliver(self, results: Partials | Candidates) -> None:
+        """Count results that are emitted."""
+        self._delivered += results.size

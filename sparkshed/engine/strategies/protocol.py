@@ -1,0 +1,70 @@
+"""The one protocol behind which every strategy stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.partials import Candidates, Partials
+from sparkshed.engine.probing import Probing
+from sparkshed.engine.store import RowStore
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.physical import JoinSpec
+
+
+class Observer(Protocol):
+    """Sees results on their way out."""
+
+    def __call__(self, results: Partials | Candidates) -> None:
+        """Some results of one part."""
+
+
+class Part(NamedTuple):
+    """New rows of a stream that are joined in the same way.
+
+    `only` joins them with one other stream, and their results are not emitted: they are for learning.
+    """
+
+    rows: Ints
+    probing: Probing
+    observe: Observer | None = None
+    only: int | None = None
+
+
+class Strategy(Protocol):
+    """Decides about rows and probes; the operator does the joining.
+
+    For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`parts` for
+    every direction, and :meth:`settle` at the end.
+    """
+
+    configuration: Configuration
+    tally: Tally
+    completeness: Completeness
+
+    def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
+        """Get to know the operator."""
+
+    def configure(self, configuration: Configuration) -> None:
+        """Follow a new configuration from the next micro-batch on."""
+
+    def admit(self, stream: int, count: int) -> Bools | None:
+        """Which of the new rows of a stream enter the join; None if all do."""
+
+    def entered(self, stream: int, rows: Ints) -> None:
+        """The row numbers of the new rows that entered."""
+
+    def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
+        """How the new rows of a stream are joined; together the parts have every row at most once."""
+
+    def spent(self, origin: int, work: int) -> None:
+        """The rows of a stream are joined: what that cost."""
+
+    def settle(self) -> Completeness:
+        """The micro-batch is joined: what share of its results was delivered."""
+
+    def renumbered(self, stream: int, rows: Ints) -> None:
+        """The rows of a stream were numbered anew: row n was row `rows[n]`."""
