@@ -21,9 +21,7 @@ CHOOSERS: dict[str, Chooser] = {
 }
 
 
-def choose(
-    model: JoinModel, budget: float, chooser: str = "lagrange", metric: str = "best_delta"
-) -> Choice:
+def choose(model: JoinModel, budget: float, chooser: str = "lagrange", metric: str = "best_delta") -> Choice:
     """Picks slices so that the output is large and the expected cost is at most the budget.
 
     Args:
