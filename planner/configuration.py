@@ -45,6 +45,6 @@ class Configuration:
             raise ValueError(msg)
 
     @property
-    def is_full(self) -> bool:
-        """Whether every row that enters the join probes everything."""
-        return all(harvest is None for harvest in (*self.dear, *self.cheap))
+    def is_exact(self) -> bool:
+        """Whether every row enters the join and probes everything."""
+        return all(harvest is None for harvest in (*self.dear, *self.cheap)) and min(self.keep) >= 1

@@ -29,14 +29,19 @@ class DirectionWatch:
         stores: Sequence[RowStore],
         tally: DirectionTally,
         thin: float,
+        histograms: Sequence[Floats] | None = None,
     ) -> None:
-        """Watch rows that see a share `thin` of their first window."""
+        """Watch rows that see a share `thin` of their first window.
+
+        `histograms`, one per stream, get the lags of results against the first stream.
+        """
         self._origin = origin
         self._order = order
         self._slices = slices
         self._stores = stores
         self._tally = tally
         self._thin = thin
+        self._histograms = histograms
 
     def hop(self, number: int, partials: Partials, counters: HopCounters) -> _HopWatch:
         """Watch some partial results at hop `number`."""
@@ -55,7 +60,18 @@ class DirectionWatch:
             self._tally.lag(target, slices.count)[:] += np.bincount(found, minlength=slices.count)
             places.append(found)
         self._tally.results += results.size
+        if self._histograms is not None:
+            self._add_lags(results, self._histograms)
         return places
+
+    def _add_lags(self, results: Partials | Candidates, histograms: Sequence[Floats]) -> None:
+        """Count T_l - T_1 of results, in basic windows, bucket by bucket."""
+        basic = self._slices[0].basic
+        first = self._stores[0].times.take(results.rows_of(0))
+        for stream, counts in enumerate(histograms[1:], 1):
+            lags = (self._stores[stream].times.take(results.rows_of(stream)) - first) // basic
+            middle = len(counts) // 2
+            counts += np.bincount(np.clip(lags + middle, 0, len(counts) - 1), minlength=len(counts))
 
 
 def _rows_by_slice(times: Ints, origin: Ints, low: Ints, high: Ints, slices: Slices) -> Floats:

@@ -22,6 +22,7 @@ class Exact:
         """Start with a configuration; all that matters of it here are the orders."""
         self.configuration = configuration
         self.completeness = Completeness()
+        self._buckets = 0
         self.tally = Tally.empty(len(configuration.orders), 0)
         self._delivered = 0
 
@@ -48,6 +49,11 @@ class Exact:
     def spent(self, origin: int, work: int) -> None:
         """What the rows of a stream cost."""
         self.tally.directions[origin].work += work
+
+    def take(self) -> Tally:
+        """What was learned since the last call."""
+        taken, self.tally = self.tally, Tally.empty(len(self.tally.directions), self._buckets)
+        return taken
 
     def settle(self) -> Completeness:
         """Everything was delivered."""

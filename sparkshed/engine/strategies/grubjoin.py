@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from sparkshed.engine.arrays import Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Probing
-from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.exact import Exact
-from sparkshed.engine.strategies.ledger import Floats, Ledger
+from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.strategies.ledger import Floats
 from sparkshed.engine.strategies.protocol import Part
 from sparkshed.engine.watching import DirectionWatch
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Configuration, Harvest
-from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.configuration import Harvest
 from sparkshed.planner.slices import Slices
 
-#: New rows of a stream that try, in each batch, a window that is not first in their order.
-_TRIED = 16
 
-
-class GrubJoin(Exact):
+class GrubJoin(Learning):
     """Window harvesting, with shredded rows to learn from.
 
     The new rows of a stream are of three kinds::
@@ -39,89 +32,39 @@ class GrubJoin(Exact):
     results, so they tell where results are, what they cost, and how many are missed.
     """
 
-    def __init__(self, configuration: Configuration, generator: np.random.Generator) -> None:
-        """Start with a configuration; the generator decides which rows are shredded."""
-        super().__init__(configuration)
-        self._generator = generator
-
-    def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
-        """Get to know the operator."""
-        super().bind(spec, stores)
-        self._slices = spec.slices
-        buckets = max(slices.count for row in self._slices for slices in row if slices is not None)
-        self.tally = Tally.empty(len(spec.streams), buckets)
-        self.ledgers = [Ledger() for _ in spec.streams]
-        self._squares = 0.0
-        self._missed = Completeness()
-        self._turn = 0
-
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Shredded rows first, then those that harvest."""
-        configuration, tally = self.configuration, self.tally.directions[origin]
-        tally.rows += len(rows)
-        draws = self._generator.random(len(rows))
+        configuration = self.configuration
+        self.tally.directions[origin].rows += len(rows)
+        draws = self.generator.random(len(rows))
         shredded = rows[draws < configuration.shred]
         rest = rows[draws >= configuration.shred]
         if len(shredded):
-            yield from self._learning(origin, shredded)
+            yield from self._shred(origin, shredded)
         dear, cheap = configuration.dear[origin], configuration.cheap[origin]
         if dear == cheap:
             yield from self._harvest(origin, rest, dear)
             return
-        chosen = self._generator.random(len(rest)) < configuration.mix
+        chosen = self.generator.random(len(rest)) < configuration.mix
         yield from self._harvest(origin, rest[chosen], dear)
         yield from self._harvest(origin, rest[~chosen], cheap)
 
     def _harvest(self, origin: int, rows: Ints, harvest: Harvest) -> Iterator[Part]:
-        if harvest is None:
-            probing = EVERYTHING
-        elif not all(harvest):
+        if not len(rows) or (harvest is not None and not all(harvest)):
             return
-        else:
-            probing = Probing.harvest(self.slices_of(origin), harvest)
-        if len(rows):
-            yield Part(rows, probing, self.deliver)
+        probing = EVERYTHING if harvest is None else Probing.harvest(self.slices_of(origin), harvest)
+        yield Part(rows, probing, self.deliver)
 
-    def slices_of(self, origin: int, order: Sequence[int] | None = None) -> list[Slices]:
-        """The slices of each hop of a direction, in its order or in another one."""
-        found = [self._slices[origin][target] for target in order or self.configuration.orders[origin]]
-        return [slices for slices in found if slices is not None]
-
-    def _learning(self, origin: int, rows: Ints) -> Iterator[Part]:
-        configuration, tally = self.configuration, self.tally.directions[origin]
-        order, slices = configuration.orders[origin], self.slices_of(origin)
+    def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
+        configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
         thin = 1.0 if full else configuration.throttle
-        tally.learned += len(rows) * thin
-        watch = DirectionWatch(origin, order, slices, self._stores, tally, thin)
+        watch = self.watch(origin, rows, thin)
         shred = _Shred(self, origin, rows, watch, thin)
         yield Part(rows, Probing(thin=thin, watch=watch), shred.observe)
         if not full:
             self.missed(shred.completeness())
-        others = order[1:]
-        if others:
-            # A different window each time, so that orders can be chosen by selectivities of all pairs.
-            self._turn += 1
-            first = others[self._turn % len(others)]
-            trial = (first, *(target for target in order if target != first))
-            watch = DirectionWatch(origin, trial, self.slices_of(origin, trial), self._stores, tally, thin)
-            yield Part(rows[:_TRIED], Probing(thin=thin, watch=watch), only=first)
-
-    def settle(self) -> Completeness:
-        """What share of the micro-batch's results was delivered."""
-        squares = sum(ledger.squares for ledger in self.ledgers)
-        missed = replace(self._missed, variance=self._missed.variance + squares - self._squares)
-        self._missed, self._squares = Completeness(), squares
-        self.completeness += missed
-        return missed + super().settle()
-
-    def renumbered(self, stream: int, rows: Ints) -> None:
-        """Amounts follow their rows."""
-        self.ledgers[stream].renumber(rows)
-
-    def missed(self, share: Completeness) -> None:
-        """Count results that are missed in this micro-batch."""
-        self._missed += share
+        yield from self.explore(origin, rows, thin)
 
 
 class _Shred:

@@ -63,6 +63,9 @@ class Strategy(Protocol):
     def spent(self, origin: int, work: int) -> None:
         """The rows of a stream are joined: what that cost."""
 
+    def take(self) -> Tally:
+        """What was learned since the last call."""
+
     def settle(self) -> Completeness:
         """The micro-batch is joined: what share of its results was delivered."""
 

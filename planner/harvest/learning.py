@@ -1,0 +1,108 @@
+"""From tallies to the model that choosers work on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparkshed.planner.configuration import Harvest
+from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel, JoinModel
+from sparkshed.planner.harvest.scores import pairwise_scores, per_stream_scores
+from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
+from sparkshed.planner.slices import Slices
+
+#: Results that are pretended to have been seen, spread over all slices of a histogram.
+_PRIOR = 1.0
+_HALF = 0.5
+#: A stream without rows keeps this weight, so that a harvest is chosen for the rows that may come.
+_SILENT = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model, and which slices its hops have.
+
+    Slices in which no row has ever been cost nothing and are left out of the model; `numbers[i][j]` are
+    those that hop j of direction i has in it.
+    """
+
+    model: JoinModel
+    numbers: tuple[tuple[tuple[int, ...], ...], ...]
+
+    def harvest(self, direction: int, setting: DirectionSetting, slices: Sequence[Slices]) -> Harvest:
+        """A setting of the model as slice numbers; None if everything is probed."""
+        chosen = []
+        for own, numbers, places in zip(slices, self.numbers[direction], setting, strict=True):
+            if not places:
+                return ((),) * len(slices)
+            left_out = set(range(own.first, own.last + 1)).difference(numbers)
+            chosen.append(tuple(sorted(left_out.union(numbers[place] for place in places))))
+        if all(len(own) == s.count for own, s in zip(chosen, slices, strict=True)):
+            return None
+        return tuple(chosen)
+
+
+def learned_model(
+    tally: Tally,
+    orders: Sequence[Sequence[int]],
+    slices: Sequence[Sequence[Slices]],
+    *,
+    per_stream: bool = False,
+) -> Learned | None:
+    """The model of the join in the given orders; None while a stream with rows has taught nothing.
+
+    Args:
+        tally: What shredded rows met.
+        orders: R_i of every direction.
+        slices: The slices of each pair of streams.
+        per_stream: Take scores from one histogram per stream, as in the paper, and not from one per pair.
+    """
+    directions, numbers = [], []
+    for origin, order in enumerate(orders):
+        known = tally.directions[origin]
+        if known.learned <= 0:
+            if known.rows > 0:
+                return None
+            known = DirectionTally()
+        hops, own = [], []
+        for place, target in enumerate(order):
+            scores = _scores(tally, origin, target, slices[origin][target], per_stream=per_stream)
+            hop = _hop_tally(known, frozenset((origin, *order[:place])), target, slices[origin][target].count)
+            used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
+            if not len(used):
+                used = np.arange(slices[origin][target].count)
+            hops.append(_hop_model(hop, scores, used, last=place == len(order) - 1))
+            own.append(tuple((used + slices[origin][target].first).tolist()))
+        # Half a result is assumed where none was seen, so that no direction is taken for worthless.
+        results = max(known.results, _HALF) / max(known.learned, 1.0)
+        directions.append(DirectionModel(max(known.rows, _SILENT), results, tuple(hops)))
+        numbers.append(tuple(own))
+    return Learned(JoinModel(tuple(directions)), tuple(numbers))
+
+
+def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slices: int) -> HopTally:
+    """What the hop met; if it was never made like this, what another one to the same stream met."""
+    exact = known.hops.get((joined, target))
+    if exact is not None and exact.probes > 0:
+        return exact
+    similar = [hop for (_, other), hop in known.hops.items() if other == target and hop.probes > 0]
+    return max(similar, key=lambda hop: hop.probes, default=HopTally.empty(slices))
+
+
+def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -> HopModel:
+    probes = max(hop.probes, 1e-12)
+    cost, partials = hop.touched[used] / probes, hop.partials[used] / probes
+    if last:
+        # Each result is a unit of work.
+        cost = cost + partials
+    return HopModel(tuple(cost.tolist()), tuple(partials.tolist()), tuple(scores[used].tolist()))
+
+
+def _scores(tally: Tally, origin: int, target: int, slices: Slices, *, per_stream: bool) -> Floats:
+    if per_stream:
+        found = per_stream_scores(tally.streams, origin, target, slices.first, slices.count)
+        return np.asarray(found) + _PRIOR / slices.count / max(1.0, tally.directions[origin].results)
+    counts = tally.directions[origin].lags.get(target)
+    return np.asarray(pairwise_scores(np.zeros(slices.count) if counts is None else counts, _PRIOR))

@@ -1,0 +1,94 @@
+"""What strategies that learn from some of their rows have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparkshed.engine.arrays import Ints
+from sparkshed.engine.probing import Probing
+from sparkshed.engine.store import RowStore
+from sparkshed.engine.strategies.exact import Exact
+from sparkshed.engine.strategies.ledger import Ledger
+from sparkshed.engine.strategies.protocol import Part
+from sparkshed.engine.watching import DirectionWatch
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.slices import Slices
+
+#: New rows of a stream that try, in each batch, a window that is not first in their order.
+_TRIED = 16
+
+
+class Learning(Exact):
+    """A strategy with a tally, and with an estimate of what it misses."""
+
+    def __init__(
+        self, configuration: Configuration, generator: np.random.Generator, *, per_stream: bool = False
+    ) -> None:
+        """Start with a configuration.
+
+        Args:
+            configuration: What to do first.
+            generator: Decides about single rows.
+            per_stream: Fill one histogram per stream, too, as in the paper.
+        """
+        super().__init__(configuration)
+        self.generator = generator
+        self._per_stream = per_stream
+
+    def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
+        """Get to know the operator."""
+        super().bind(spec, stores)
+        self._slices = spec.slices
+        self._buckets = max(slices.count for row in self._slices for slices in row)
+        self.tally = Tally.empty(len(spec.streams), self._buckets)
+        self.ledgers = [Ledger() for _ in spec.streams]
+        self._squares = 0.0
+        self._missed = Completeness()
+        self._turn = 0
+
+    def slices_of(self, origin: int) -> list[Slices]:
+        """The slices of each hop of a direction."""
+        return [self._slices[origin][target] for target in self.configuration.orders[origin]]
+
+    def watch(self, origin: int, rows: Ints, thin: float) -> DirectionWatch:
+        """Learn from rows that see a share `thin` of their first window, and everything after it."""
+        tally = self.tally.directions[origin]
+        tally.learned += len(rows) * thin
+        order = self.configuration.orders[origin]
+        histograms = self.tally.streams if self._per_stream else None
+        return DirectionWatch(origin, order, self.slices_of(origin), self._stores, tally, thin, histograms)
+
+    def explore(self, origin: int, rows: Ints, thin: float) -> Iterator[Part]:
+        """Let some rows try a window that is not first in their order.
+
+        It is a different one each time, so that orders can be chosen by the selectivities of all pairs.
+        """
+        first, *others = self.configuration.orders[origin]
+        if others:
+            self._turn += 1
+            target = others[self._turn % len(others)]
+            tally, slices = self.tally.directions[origin], self._slices[origin][target]
+            watch = DirectionWatch(origin, (target,), [slices], self._stores, tally, thin)
+            yield Part(rows[:_TRIED], Probing(thin=thin, watch=watch), only=target)
+
+    def missed(self, share: Completeness) -> None:
+        """Count results that are missed in this micro-batch."""
+        self._missed += share
+
+    def settle(self) -> Completeness:
+        """What share of the micro-batch's results was delivered."""
+        squares = sum(ledger.squares for ledger in self.ledgers)
+        missed = replace(self._missed, variance=self._missed.variance + squares - self._squares)
+        self._missed, self._squares = Completeness(), squares
+        self.completeness += missed
+        return missed + super().settle()
+
+    def renumbered(self, stream: int, rows: Ints) -> None:
+        """Amounts follow their rows."""
+        self.ledgers[stream].renumber(rows)

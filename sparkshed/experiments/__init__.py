@@ -1,0 +1,1 @@
+"""Experiments on a virtual clock: deterministic for a seed, so that results are exact."""
