@@ -1,0 +1,211 @@
+"""Throttles: which share z of the full join's work may be spent. Clocks and measurements are passed in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, isfinite, sqrt
+
+
+@dataclass(slots=True)
+class Throttle:
+    """The throttle of the paper, for a join that takes rows from buffers.
+
+    Every Δ seconds it compares the rows consumed with the rows arrived, β. If too few were consumed, z
+    shrinks by that ratio. Otherwise it opens by the boost.
+
+        z 1 |----.        .----        β < 1: z ← β·z
+            |    |    .--'             β ≥ 1: z ← min(1, γ·z)
+            |    '---'
+            +-------------------- time
+
+    Attributes:
+        boost: γ, by which z grows when the join keeps up.
+        floor: z never falls below it, so that it can come back.
+        z: The share of the full work.
+        beta: The ratio β that was measured last.
+
+    >>> throttle = Throttle()
+    >>> throttle.update(consumed=50, arrived=100)
+    0.5
+    >>> throttle.update(consumed=100, arrived=100)
+    0.6
+    """
+
+    boost: float = 1.2
+    floor: float = 1e-4
+    z: float = field(default=1.0, init=False)
+    beta: float = field(default=1.0, init=False)
+
+    def __post_init__(self) -> None:
+        _check_boost(self.boost, self.floor)
+
+    def update(self, consumed: float, arrived: float) -> float:
+        """The new z, after so many rows were consumed and so many arrived since the last call."""
+        _check_measured(consumed=consumed, arrived=arrived)
+        self.beta = consumed / arrived if arrived > 0 else 1.0
+        z = self.beta * self.z if self.beta < 1 else self.boost * self.z
+        self.z = min(1.0, max(self.floor, z))
+        return self.z
+
+
+@dataclass(slots=True)
+class BatchThrottle:
+    """A throttle for micro-batches, which have a fixed cost that no shedding removes.
+
+    A batch takes a + c·work seconds and should take no longer than the input it covers lasted, I. Only the
+    work can be shed:
+
+        |<------------ I seconds of input ------------>|
+        |<-- a: fixed -->|<-- c·work: z decides -->|   |
+                                                     headroom
+
+    a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
+    interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
+    shrinks at once and opens by the boost at most. A first batch without work shows the fixed cost at once;
+    otherwise it is learned when the work changes.
+
+    Attributes:
+        boost: γ, by which z grows at most.
+        interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
+        headroom: Share of the time that batches may use.
+        fixed_share: Share of the time that the fixed cost may use before batches become longer.
+        memory: Weight of a batch in the fit, compared with the batch after it.
+        floor: z never falls below it.
+        z: The share of the full work for the next batch.
+        beta: Rows processed per second of the last batch over rows arrived per second.
+        fixed: a, seconds.
+        unit: c, seconds per work unit. Zero until a batch with work was seen.
+    """
+
+    boost: float = 1.2
+    interval: float = 1.0
+    headroom: float = 0.9
+    fixed_share: float = 0.5
+    memory: float = 0.7
+    floor: float = 1e-4
+    z: float = field(default=1.0, init=False)
+    beta: float = field(default=1.0, init=False)
+    fixed: float = field(default=0.0, init=False)
+    unit: float = field(default=0.0, init=False)
+    _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_boost(self.boost, self.floor)
+        if not 0 < self.fixed_share < self.headroom <= 1:
+            message = (
+                "The shares must be 0 < fixed_share < headroom <= 1, "
+                f"found fixed_share={self.fixed_share} and headroom={self.headroom}."
+            )
+            raise ValueError(message)
+
+    @property
+    def span(self) -> float:
+        """Seconds of input that a batch is planned to cover: the interval, or more for a high fixed cost."""
+        return max(self.interval, self.fixed / self.fixed_share)
+
+    def update(self, work: float, duration: float, rows: float, arriving: float, full_work: float) -> float:
+        """The new z, after a batch.
+
+        Args:
+            work: Work units that the batch did.
+            duration: Seconds that it took.
+            rows: Rows that it processed.
+            arriving: Rows that arrive per second now.
+            full_work: Work units that the batch would have done with z = 1.
+        """
+        _check_measured(work=work, duration=duration, rows=rows, arriving=arriving, full_work=full_work)
+        self._learn(work, duration)
+        lasted = rows / arriving if arriving > 0 else inf
+        self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
+        unit = self.unit
+        if self.beta < 1 and work > 0 and duration > _SLOW * (self.fixed + unit * work):
+            # It fell behind and was slower than the batches before it by more than noise: believe this one.
+            unit = (duration - self.fixed) / work
+        needed = unit * full_work / lasted if rows > 0 else 0.0
+        allowed = self.headroom - self.fixed / self.span if self.span > 0 else self.headroom
+        target = allowed / needed if needed > 0 else inf
+        self.z = min(1.0, max(self.floor, min(target, self.boost * self.z)))
+        return self.z
+
+    def _learn(self, work: float, duration: float) -> None:
+        """Splits durations into fixed cost and work."""
+        fit = self._fit
+        fit.add(work, duration, self.memory)
+        if fit.split():
+            self.fixed, self.unit = fit.fixed, fit.unit
+            return
+        # The work hardly varied, so it says nothing about the split: only the unit follows. No batch is
+        # shorter than the fixed cost, and one without work shows it.
+        self.fixed = duration if work == 0 else min(self.fixed, duration)
+        if work > 0:
+            unit = (duration - self.fixed) / work
+            self.unit = unit if self.unit == 0 else self.memory * self.unit + (1 - self.memory) * unit
+
+
+class _Fit:
+    """Least squares for duration ≈ fixed + unit · work, both not negative; old batches count less.
+
+    Errors count relative to the duration, so that short batches, which show the fixed cost, are not drowned
+    out. While the work hardly varies, old batches are forgotten more slowly, so that a slow drift is enough
+    to tell the two parts apart.
+
+    Attributes:
+        work: Weighted mean.
+        duration: Weighted mean.
+        fixed: Seconds, after a split.
+        unit: Seconds per work unit, after a split.
+    """
+
+    __slots__ = ("_both", "_square", "_weight", "duration", "fixed", "unit", "work")
+
+    def __init__(self) -> None:
+        self._weight = self._square = self._both = 0.0
+        self.work = self.duration = self.fixed = self.unit = 0.0
+
+    def add(self, work: float, duration: float, memory: float) -> None:
+        """Moves the weighted means, and the sums of squares around them, by one batch."""
+        weight = 1.0 / max(duration, 1e-3) ** 2
+        memory = memory if self.varied else memory**0.25
+        self._weight = memory * self._weight + weight
+        share = weight / self._weight
+        apart, late = work - self.work, duration - self.duration
+        self.work += share * apart
+        self.duration += share * late
+        self._square = (1 - share) * (self._square + share * apart * apart)
+        self._both = (1 - share) * (self._both + share * apart * late)
+
+    @property
+    def varied(self) -> bool:
+        """Whether the work varied enough to tell the two parts apart."""
+        return self._square > 0 and sqrt(self._square) >= _SPREAD * self.work
+
+    def split(self) -> bool:
+        """Fits, if the work varied and more work took longer."""
+        if not self.varied or self._both <= 0:
+            return False
+        self.unit = self._both / self._square
+        self.fixed = self.duration - self.unit * self.work
+        if self.fixed < 0:
+            through_zero = self._square + self.work * self.work
+            self.fixed, self.unit = 0.0, (self._both + self.work * self.duration) / through_zero
+        return True
+
+
+_SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
+_SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
+
+
+def _check_boost(boost: float, floor: float) -> None:
+    if not boost > 1:
+        message = f"The boost must be more than 1, found {boost}."
+        raise ValueError(message)
+    if not 0 < floor <= 1:
+        message = f"The floor must be more than 0 and at most 1, found {floor}."
+        raise ValueError(message)
+
+
+def _check_measured(**values: float) -> None:
+    for name, value in values.items():
+        if not (isfinite(value) and value >= 0):
+            message = f"{name} must be finite and not negative, found {value}."
+            raise ValueError(message)
