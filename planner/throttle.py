@@ -21,6 +21,8 @@ class Throttle:
     Attributes:
         boost: γ, by which z grows when the join keeps up.
         floor: z never falls below it, so that it can come back.
+        tolerance: The share of rows that may be lost to chance, when buffers are short, and still count
+            as keeping up.
         z: The share of the full work.
         beta: The ratio β that was measured last.
 
@@ -33,6 +35,7 @@ class Throttle:
 
     boost: float = 1.2
     floor: float = 1e-4
+    tolerance: float = 0.01
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
 
@@ -43,7 +46,7 @@ class Throttle:
         """The new z, after so many rows were consumed and so many arrived since the last call."""
         _check_measured(consumed=consumed, arrived=arrived)
         self.beta = consumed / arrived if arrived > 0 else 1.0
-        z = self.beta * self.z if self.beta < 1 else self.boost * self.z
+        z = self.beta * self.z if self.beta < 1 - self.tolerance else self.boost * self.z
         self.z = min(1.0, max(self.floor, z))
         return self.z
 

@@ -1,0 +1,186 @@
+"""Throttles in simulated joins."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from statistics import mean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparkshed.planner.throttle import BatchThrottle, Throttle
+
+
+def test_the_rule_of_the_paper():
+    throttle = Throttle(boost=1.2)
+    assert throttle.z == 1.0
+    assert throttle.update(consumed=100, arrived=200) == 0.5
+    assert throttle.beta == 0.5
+    assert throttle.update(consumed=100, arrived=100) == pytest.approx(0.6)
+    assert throttle.update(consumed=300, arrived=100) == pytest.approx(0.72)
+    assert throttle.beta == 3.0
+    assert throttle.update(consumed=0, arrived=0) == pytest.approx(0.864)
+    assert throttle.beta == 1.0
+    assert throttle.update(consumed=1, arrived=1) == 1.0
+
+
+def test_z_never_reaches_zero_and_comes_back():
+    throttle = Throttle()
+    for _ in range(5):
+        throttle.update(consumed=0, arrived=100)
+    assert throttle.z == throttle.floor
+    for _ in range(60):
+        throttle.update(consumed=100, arrived=100)
+    assert throttle.z == 1.0
+
+
+@pytest.mark.parametrize("load", [1.5, 4.0, 20.0])
+def test_z_settles_around_what_the_machine_can_do(load):
+    throttle = Throttle()
+    history = []
+    for _ in range(60):
+        history.append(throttle.z)
+        throttle.update(consumed=min(1.0, 1 / (load * throttle.z)), arrived=1.0)
+    assert mean(history[10:]) == pytest.approx(1 / load, rel=0.15)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e9), st.floats(0, 1e9)), max_size=50))
+def test_z_stays_a_share(updates):
+    throttle = Throttle()
+    for consumed, arrived in updates:
+        assert 0 < throttle.update(consumed, arrived) <= 1
+
+
+@dataclass
+class Batches:
+    """Micro-batches that follow each other: each takes what arrived during the one before it.
+
+    A batch takes `fixed` seconds and `unit` seconds per work unit. A row costs as many units as there are
+    rows in 20 seconds, so the work grows with the square of the rate.
+    """
+
+    throttle: BatchThrottle
+    fixed: float = 0.45
+    unit: float = 1e-4
+    base: float = 15.0
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.covered = self.throttle.interval
+        self.draw = random.Random(5)
+
+    def run(self, rate: float, count: int) -> list[float]:
+        """z after each of so many batches, at so many times the usual rate."""
+        history = []
+        for _ in range(count):
+            arriving = self.base * rate
+            rows = arriving * self.covered
+            full = rows * arriving * 20
+            work = self.throttle.z * full
+            duration = (self.fixed + self.unit * work) * self.draw.lognormvariate(0, self.noise)
+            history.append(self.throttle.update(work, duration, rows, arriving, full))
+            self.covered = max(self.throttle.interval, duration)
+        return history
+
+    def target(self, rate: float, span: float) -> float:
+        """The largest z at which batches over so many seconds keep their headroom."""
+        needed = self.unit * (self.base * rate) ** 2 * 20
+        return min(1.0, (self.throttle.headroom - self.fixed / span) / needed)
+
+
+def test_z_follows_jumps_of_the_rate_within_two_updates():
+    throttle = BatchThrottle(interval=1.5)
+    throttle.update(work=0, duration=0.45, rows=0, arriving=0, full_work=0)
+    batches = Batches(throttle)
+    assert batches.run(1, 5) == [1.0] * 5
+    for rate in (5, 10):
+        assert batches.run(rate, 2)[-1] == pytest.approx(batches.target(rate, 1.5), rel=0.02)
+        assert batches.run(rate, 8) == pytest.approx([batches.target(rate, 1.5)] * 8, rel=0.02)
+        assert throttle.beta >= 1.0
+        before = throttle.z
+        assert batches.run(1, 2) == pytest.approx([before * 1.2, before * 1.44])
+        assert batches.run(1, 30)[-1] == 1.0
+
+
+def test_the_fixed_cost_is_learned_from_any_change_of_the_work():
+    throttle = BatchThrottle(interval=1.0)
+    batches = Batches(throttle)
+    batches.run(1, 3)
+    batches.run(5, 3)
+    assert throttle.fixed == pytest.approx(0.45, rel=1e-3)
+    assert throttle.unit == pytest.approx(1e-4, rel=1e-3)
+
+
+@pytest.mark.parametrize("empty_first", [True, False])
+@pytest.mark.parametrize("rate", [1, 5, 10])
+def test_batches_become_longer_when_the_fixed_cost_alone_exceeds_the_interval(rate, empty_first):
+    throttle = BatchThrottle(interval=0.2)
+    if empty_first:
+        throttle.update(work=0, duration=0.45, rows=0, arriving=0, full_work=0)
+    batches = Batches(throttle)
+    target = batches.target(rate, span=0.9)
+    history = batches.run(rate, 60)
+    assert min(history) >= target * (0.99 if empty_first else 0.2)
+    assert history[-1] == pytest.approx(target, rel=0.02)
+    assert 0.45 < batches.covered < 0.9
+    assert throttle.span == pytest.approx(0.9, rel=0.02)
+
+
+@pytest.mark.parametrize("interval", [0.3, 1.0])
+@pytest.mark.parametrize("rate", [2, 5, 10])
+def test_noise_is_ridden_out(rate, interval):
+    batches = Batches(BatchThrottle(interval=interval), noise=0.1)
+    history = batches.run(rate, 120)[20:]
+    target = batches.target(rate, max(interval, 0.9))
+    assert mean(history) == pytest.approx(target, rel=0.25)
+    assert min(history) > 0.5 * target
+    assert max(history) < 2 * target
+
+
+def test_a_machine_that_becomes_slower_is_noticed_at_once():
+    throttle = BatchThrottle(interval=1.0)
+    batches = Batches(throttle)
+    batches.run(5, 20)
+    batches.unit *= 4
+    batches.run(5, 2)
+    assert throttle.z == pytest.approx(batches.target(5, 1.0), rel=0.25)
+    assert batches.run(5, 20)[-1] == pytest.approx(batches.target(5, 1.0), rel=0.1)
+
+
+def test_quiet_times_open_the_throttle():
+    throttle = BatchThrottle()
+    throttle.update(work=100, duration=10, rows=10, arriving=10, full_work=100)
+    before = throttle.z
+    assert before < 0.2
+    assert throttle.update(work=0, duration=0.1, rows=0, arriving=0, full_work=0) == pytest.approx(
+        1.2 * before
+    )
+    assert throttle.beta == 1.0
+
+
+measured = st.one_of(st.just(0.0), st.floats(1e-6, 1e9))
+
+
+@given(st.lists(st.tuples(measured, measured, measured, measured, measured), max_size=30))
+def test_a_batch_throttle_stays_a_share(updates):
+    throttle = BatchThrottle()
+    for update in updates:
+        before = throttle.z
+        assert throttle.floor <= throttle.update(*update) <= min(1.0, 1.2 * before)
+        assert throttle.fixed >= 0
+        assert throttle.unit >= 0
+
+
+def test_settings_and_measurements_are_checked():
+    with pytest.raises(ValueError, match="boost must be more than 1, found 1.0"):
+        Throttle(boost=1.0)
+    with pytest.raises(ValueError, match="floor must be more than 0"):
+        BatchThrottle(floor=0.0)
+    with pytest.raises(ValueError, match="0 < fixed_share < headroom <= 1"):
+        BatchThrottle(fixed_share=0.95)
+    with pytest.raises(ValueError, match="arrived must be finite and not negative, found -1"):
+        Throttle().update(1, -1)
+    with pytest.raises(ValueError, match="duration must be finite"):
+        BatchThrottle().update(1, float("nan"), 1, 1, 1)
