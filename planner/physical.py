@@ -195,7 +195,7 @@ class JoinSpec:
         )
 
     def direction(self, origin: int, order: Sequence[int]) -> Direction:
-        """How rows of a stream are joined in another order."""
+        """How rows of a stream are joined in another order, or in the first part of one."""
         known = self.directions[origin]
         if tuple(order) == tuple(hop.target for hop in known.hops):
             return known

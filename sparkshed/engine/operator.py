@@ -143,8 +143,7 @@ class JoinOperator:
     def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
         order = self.strategy.configuration.orders[origin]
         if part.only is not None:
-            order = (part.only, *(target for target in order if target != part.only))
-            self._direction(origin, order).explore(part.rows, self._windows, new, part.probing)
+            self._direction(origin, (part.only,)).explore(part.rows, self._windows, new, part.probing)
             return
         for results in self._direction(origin, order).run(part.rows, self._windows, new, part.probing):
             if part.observe is not None:

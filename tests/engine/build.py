@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from sparkshed.planner.physical import (
     Direction,
     EqualityKernel,
     Hop,
+    HopKey,
     JoinSpec,
     Kernel,
     OutputColumn,
@@ -216,7 +218,16 @@ class World:
         m = len(self.streams)
         output = tuple(OutputColumn(i, self.ids[i], f"id{i}") for i in range(m))
         directions = tuple(self._direction(i) for i in range(m))
-        return JoinSpec(tuple(self.streams), self.bounds, directions, basic, output, chunk)
+        hops = dict(self._first_hops())
+        return JoinSpec(tuple(self.streams), self.bounds, directions, basic, output, chunk, hops=hops)
+
+    def _first_hops(self) -> Iterator[tuple[HopKey, Hop]]:
+        """Hops from single streams to any other: rows may try them."""
+        for origin, target in permutations(range(len(self.streams)), 2):
+            due = [p for p in self.predicates if p.streams == {origin, target}]
+            kernel, used = self._kernel(due, target)
+            left = tuple(p for p in due if p not in used)
+            yield (origin, frozenset([origin]), target), Hop(target, kernel, left)
 
     def _direction(self, origin: int) -> Direction:
         others = [i for i in range(len(self.streams)) if i != origin]
