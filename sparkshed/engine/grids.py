@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 
 from sparkshed.engine.arrays import Bools, Ints, Vector
-from sparkshed.engine.blocks import GridFrame, grid_holds
+from sparkshed.engine.blocks import GridEvaluator, GridFrame
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Pairs, gathered
@@ -45,9 +45,9 @@ class GridFinder:
         self._predicate = predicate
         self._stores = stores
         self._counters = counters
-        self._ansi = spec.ansi
         self._limit = spec.chunk
-        self._evaluator = Evaluator(spec.ansi)
+        self._evaluator = Evaluator(spec.ansi, stores[target].codebook)
+        self._on_grid = GridEvaluator(spec.ansi, stores[target].codebook)
         self._program = Program.of(predicate.expr)
         own = {column.column for column in columns_of(predicate.expr) if column.stream == target}
         self._values = {column: _Values(stores[target], column) for column in own}
@@ -81,14 +81,18 @@ class GridFinder:
     def _holds(self, partials: Partials, tile: Tile) -> Bools:
         shape = (len(tile.picks), tile.end - tile.begin)
         if self._program is not None:
-            vectors = [self._vector(column, partials, tile) for column in self._program.columns]
+            vectors = [
+                self._evaluator.ready(self._vector(column, partials, tile), column.type)
+                for column in self._program.columns
+            ]
             if all(vector.valid is None for vector in vectors):
-                return self._program.run([vector.values for vector in vectors], shape)
+                words = [self._evaluator.literal(lit).values for lit in self._program.words]
+                return self._program.run([vector.values for vector in vectors], shape, words)
 
         def read(column: Col) -> Vector:
             return self._vector(column, partials, tile)
 
-        return grid_holds(self._predicate.expr, GridFrame(self._target, shape, read), self._ansi)
+        return self._on_grid.on_grid(self._predicate.expr, GridFrame(self._target, shape, read))
 
     def _vector(self, column: Col, partials: Partials, tile: Tile) -> Vector:
         """A column of the partial results down the tile, or of the target's rows across it."""
@@ -108,7 +112,7 @@ def _everywhere(tile: Tile) -> Bools:
 
 
 class _Values:
-    """A column of a window's rows, next to each other."""
+    """A column of a window's rows, next to each other; words as codes, since ranks do not last."""
 
     def __init__(self, store: RowStore, column: int) -> None:
         self._store = store

@@ -179,8 +179,8 @@ ZERO, ONE = lit(0.0, "double"), lit(1.0, "double")
             Call("<", (Col(0, 9, "decimal(10,2)", "c"), Col(2, 9, "decimal(10,2)", "c")), "boolean"),
             True,
         ),
-        (Call("=", (Col(0, 9, "string", "s"), Col(2, 9, "string", "s")), "boolean"), False),
-        (Call("isnull", (Col(0, 9, "decimal(30,2)", "w"),), "boolean"), False),
+        (Call("=", (Col(0, 9, "string", "s"), Col(2, 9, "string", "s")), "boolean"), True),
+        (Call("isnull", (Col(0, 9, "decimal(30,2)", "w"),), "boolean"), True),
         (
             Call("dot", (Col(0, 9, "array<double>", "v"), Col(2, 9, "array<double>", "v")), "double"),
             False,
