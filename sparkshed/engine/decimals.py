@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sparkshed.engine import wide
 from sparkshed.engine.arrays import INT64_MAX, AnyArray, Bools, Vector, both_valid
 from sparkshed.engine.decode import COMPACT
 from sparkshed.engine.errors import EvaluationError
@@ -57,15 +58,15 @@ def rescale(values: AnyArray, scale: int, to: int) -> AnyArray | pa.Array:
 
 
 def fit(values: AnyArray | pa.Array, valid: Bools | None, type_: str, *, ansi: bool) -> Vector:
-    """Round decimals to the scale of the type, if they come from Arrow, and check the precision."""
+    """Check the precision of unscaled integers, or of Arrow's decimals, which are rounded first."""
     precision, scale = shape_of(type_)
-    over: Bools | None
-    if isinstance(values, np.ndarray) and values.dtype != WIDE:
-        limit = 10**precision
-        over = None if limit > INT64_MAX else (values >= limit) | (values <= -limit)
-        whole: AnyArray = values
-    else:
-        whole, over = _settled(values if isinstance(values, pa.Array) else exact(values, scale), type_)
+    over: Bools | None = None
+    if isinstance(values, pa.Array):
+        values, over = _settled(values, type_)
+    elif values.dtype == WIDE:
+        over = ~wide.less(wide.wide(wide.absolute(values)), wide.wide(wide.from_int(10**precision)))
+    elif 10**precision <= INT64_MAX:
+        over = (values >= 10**precision) | (values <= -(10**precision))
     if over is not None and over.any():
         wrong = over if valid is None else over & valid
         if ansi and wrong.any():
@@ -75,8 +76,8 @@ def fit(values: AnyArray | pa.Array, valid: Bools | None, type_: str, *, ansi: b
             )
             raise EvaluationError(msg)
         valid = both_valid(valid, ~over)
-        whole = np.where(over, np.zeros(1, whole.dtype), whole)
-    return Vector(whole, valid)
+        values = np.where(over, np.zeros(1, values.dtype), values)
+    return Vector(narrow(values), valid)
 
 
 def _settled(values: pa.Array, type_: str) -> tuple[AnyArray, Bools]:
@@ -96,7 +97,7 @@ def decimal_arithmetic(
     op: str, left: Vector, right: Vector, types: tuple[str, str], type_: str, *, ansi: bool
 ) -> Vector:
     """`left op right` for `+ - * %`, exact, then rounded to the scale of `type_`."""
-    (_, s1), (_, s2) = shape_of(types[0]), shape_of(types[1])
+    (p1, s1), (p2, s2) = shape_of(types[0]), shape_of(types[1])
     _, scale = shape_of(type_)
     valid = both_valid(left.valid, right.valid)
     a, b = _whole(left.values), _whole(right.values)
@@ -109,6 +110,8 @@ def decimal_arithmetic(
             valid = both_valid(valid, ~zero)
             b = np.where(zero, np.ones(1, b.dtype), b)
     found = _small(op, a, b, s1, s2)
+    if found is None and op in "+-" and s1 == s2 and max(p1, p2) < DIGITS:
+        found = wide.add(wide.wide(a), wide.wide(b if op == "+" else wide.negative(b)))
     if found is None:
         a, b = np.broadcast_arrays(a, b)
         return fit(_large(op, a, b, s1, s2), valid, type_, ansi=ansi)
@@ -150,9 +153,9 @@ def _large(op: str, a: AnyArray, b: AnyArray, s1: int, s2: int) -> pa.Array:
     x, y = (_aligned(values, scale, common) for values, scale in ((a, s1), (b, s2)))
     if op in ("+", "-"):
         return pc.add(x, y) if op == "+" else pc.subtract(x, y)
-    # The quotient gets 19 more digits behind the point; cut off there, it is cut off at the point, too.
-    short = pa.decimal256(COMPACT, 0)
-    quotient = pc.trunc(pc.divide(_as(x, short), _as(y, short))).cast(pa.decimal256(MOST_DIGITS, 0))
+    # Arrow's quotient has four digits behind the point; cut off there, it is cut off at the point, too.
+    long, short = pa.decimal256(MOST_DIGITS - 4, 0), pa.decimal256(3, 0)
+    quotient = pc.trunc(pc.divide(_as(x, long), _as(y, short))).cast(pa.decimal256(MOST_DIGITS, 0))
     half = pa.decimal256(DIGITS - 1, 0)
     return pc.subtract(x, _as(pc.multiply(_as(quotient, half), _as(y, half)), x.type))
 

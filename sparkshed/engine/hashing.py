@@ -12,17 +12,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sparkshed.engine.arrays import AnyArray, Ints, counting, offsets_of
+from sparkshed.engine.arrays import AnyArray, Ints, counting
 
 Hashes = npt.NDArray[np.uint64]
 
-#: Words that are scrambled at a time.
-_BLOCK = 1 << 20
-_STEP, _FIRST, _SECOND = (
-    np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
-_ONE = np.uint64(1)
-_FIRST_PLACE = np.zeros(1, np.int64)
+#: Words that are scrambled at a time, so that they stay in cache.
+_BLOCK = 1 << 14
+_STEP, _FIRST, _SECOND = (np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_ONE, _LAST_BIT = np.uint64(1), np.uint64(63)
 #: Which bytes of a word belong to a string of which so many bytes are left.
 _KEPT = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
@@ -30,47 +27,45 @@ _KEPT = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 def hash_bytes(offsets: Ints, data: npt.NDArray[np.uint8]) -> Hashes:
     """A hash of each string `data[offsets[n]:offsets[n + 1]]`."""
     lengths = np.diff(offsets)
-    ends: Ints = np.cumsum(np.maximum((lengths + 7) >> 3, 1))
+    counts = np.maximum((lengths + 7) >> 3, 1)
+    ends: Ints = np.cumsum(counts)
     out = np.empty(len(lengths), np.uint64)
     begin = 0
     while begin < len(lengths):
         before = int(ends[begin - 1]) if begin else 0
         end = max(begin + 1, int(ends.searchsorted(before + _BLOCK, "right")))
         first, last = int(offsets[begin]), int(offsets[end])
-        out[begin:end] = _hash_block(offsets[begin:end] - first, lengths[begin:end], data[first:last])
+        some = slice(begin, end)
+        out[some] = _hash_block(offsets[some] - first, lengths[some], counts[some], data[first:last])
         begin = end
     return out
 
 
-def _hash_block(starts: Ints, lengths: Ints, data: npt.NDArray[np.uint8]) -> Hashes:
+def _hash_block(starts: Ints, lengths: Ints, counts: Ints, data: npt.NDArray[np.uint8]) -> Hashes:
     words = np.zeros(len(data) // 8 + 2, np.uint64)
     words.view(np.uint8)[: len(data)] = data
-    if not len(lengths) or int(lengths.max()) <= 8:
-        sums = _scrambled(_words_at(words, starts, lengths)) * _factor(_FIRST_PLACE)
+    ends: Ints = np.cumsum(counts)
+    firsts, numbers = ends - counts, counting(int(ends[-1]))
+    found = _words_at(words, (starts - (firsts << 3)).repeat(counts) + (numbers << 3))
+    found[ends - 1] &= _KEPT.take(lengths - ((counts - 1) << 3))
+    found = _scrambled(found)
+    factors = _scrambled(np.arange(int(counts.max()), dtype=np.uint64)) | _ONE
+    if len(factors) > 1:
+        found *= factors.take(numbers - firsts.repeat(counts))
+        found = np.add.reduceat(found, firsts)
     else:
-        counts = np.maximum((lengths + 7) >> 3, 1)
-        firsts = offsets_of(counts)
-        owners: Ints = counting(len(counts)).repeat(counts)
-        position: Ints = counting(int(firsts[-1])) - firsts.take(owners)
-        inside = position << 3
-        found = _scrambled(_words_at(words, starts.take(owners) + inside, lengths.take(owners) - inside))
-        found *= _factor(position)
-        sums = np.add.reduceat(found, firsts[:-1])
-    return _scrambled(sums + lengths.view(np.uint64) * _STEP)
+        found *= factors
+    return _scrambled(found + lengths.view(np.uint64) * _STEP)
 
 
-def _words_at(words: Hashes, places: Ints, left: Ints) -> Hashes:
-    """The 8 bytes at any place, put together from two aligned words, without what is not left."""
+def _words_at(words: Hashes, places: Ints) -> Hashes:
+    """The 8 bytes at any place, put together from two aligned words."""
     whole = places >> 3
     shift = ((places & 7) << 3).view(np.uint64)
     found: Hashes = words.take(whole) >> shift
-    found |= (words.take(whole + 1) << _ONE) << (np.uint64(63) - shift)
-    found &= _KEPT.take(np.minimum(left, 8))
+    whole += 1
+    found |= (words.take(whole) << _ONE) << (_LAST_BIT - shift)
     return found
-
-
-def _factor(position: Ints) -> Hashes:
-    return _scrambled(position.view(np.uint64)) | _ONE
 
 
 def _scrambled(words: AnyArray) -> Hashes:

@@ -77,6 +77,15 @@ def less(left: AnyArray, right: AnyArray) -> Bools:
     return below
 
 
+def add(left: AnyArray, right: AnyArray) -> AnyArray:
+    """Elementwise sum, in 128 bits."""
+    low = left["low"] + right["low"]
+    out = np.empty(low.shape, WIDE)
+    out["low"] = low
+    out["high"] = left["high"] + right["high"] + (low < left["low"])
+    return out
+
+
 def nonzero(values: AnyArray) -> Bools:
     """Which integers are not 0."""
     found: Bools = (values["low"] | values["high"].view(np.uint64) if values.dtype == WIDE else values) != 0

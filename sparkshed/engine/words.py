@@ -92,7 +92,7 @@ class Words:
         """Codes of different words; new words are added."""
         offsets, data = _parts(words)
         hashes = self._hashed(offsets, data)
-        order = hashes.argsort(kind="stable")
+        order = hashes.argsort()
         hashes = hashes.take(order)
         found = self._find(words, order, hashes)
         new = found < 0

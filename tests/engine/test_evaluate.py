@@ -64,9 +64,11 @@ def run(expr: Expr, *columns: tuple[list[Any], str], ansi: bool = True) -> list[
     size = frame.size
     out = np.broadcast_to(values, (size,)).tolist()
     if decimal_of(expr.type) or expr.type == "string":
-        out = encode(found, expr.type, size, codebook).cast(
-            pa.binary() if expr.type == "string" else arrow_type(expr.type)
-        ).to_pylist()
+        out = (
+            encode(found, expr.type, size, codebook)
+            .cast(pa.binary() if expr.type == "string" else arrow_type(expr.type))
+            .to_pylist()
+        )
     known = [True] * size if valid is None else np.broadcast_to(valid, (size,)).tolist()
     return [v if ok else None for v, ok in zip(out, known, strict=True)]
 
