@@ -52,7 +52,11 @@ class GridFrame:
     """Rows `down` of the bound streams, each paired with all rows `across` of the target."""
 
     def __init__(self, target: int, shape: tuple[int, int], read: Callable[[Col], Vector]) -> None:
-        """Read columns: of the target one value for each row across, of other streams one for each down."""
+        """Read columns: of the target one value for each row across, of other streams one for each down.
+
+        They are read as :meth:`Evaluator.ready` gives them, so that a caller with many grids has to
+        translate words only once.
+        """
         self._target = target
         self._read = read
         self._memo: dict[tuple[int, int], Vector] = {}
@@ -88,6 +92,10 @@ def grid_holds(expr: Expr, frame: GridFrame, ansi: bool, codebook: Codebook | No
 
 class GridEvaluator(Evaluator):
     """Evaluates whole arrays that broadcast against each other, every operand on every pair."""
+
+    def ready(self, vector: Vector, type_: str) -> Vector:
+        """The frame's columns are ready already."""
+        return vector
 
     def on_grid(self, expr: Expr, frame: GridFrame) -> Bools:
         """Where a gridable expression is TRUE, for each pair of the grid; the result may be read-only."""

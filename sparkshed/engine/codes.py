@@ -62,9 +62,9 @@ class Codebook:
     def _visit(self, expr: Expr, words: list[bytes]) -> None:
         if isinstance(expr, Lit) and is_text(expr.type) and expr.value is not None:
             words.append(_bytes_of(expr))
+        if isinstance(expr, Call) and expr.op in _ORDERING:
+            self._ordered |= any(is_text(arg.type) for arg in expr.args)
         if isinstance(expr, (Call, Apply)):
-            if isinstance(expr, Call) and expr.op in _ORDERING and is_text(expr.args[0].type):
-                self._ordered = True
             for arg in expr.args:
                 self._visit(arg, words)
 

@@ -15,7 +15,7 @@ from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCou
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
 from sparkshed.planner.physical import BandKernel, JoinSpec, VectorKernel, WeightedKernel
-from sparkshed.sql.expr import Expr, columns_of
+from sparkshed.sql.expr import Apply, Call, Col, Expr, columns_of
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -41,10 +41,7 @@ class JoinOperator:
         self._spec = spec
         conditions = list(_conditions(spec))
         self._codebook = Codebook(conditions)
-        self._texts = [
-            sorted({c.column for e in conditions for c in columns_of(e) if c.stream == i and is_text(c.type)})
-            for i in range(len(spec.streams))
-        ]
+        self._texts = sorted({(c.stream, c.column) for e in conditions for c in _compared_words(e)})
         used = _used_columns(spec)
         self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
         self._windows = [Windows(spec.basic) for _ in spec.streams]
@@ -107,9 +104,8 @@ class JoinOperator:
 
     def _join(self, ranges: Sequence[tuple[int, int]], new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
         # All words must be known before one is compared: their ranks depend on each other.
-        for store, columns in zip(self._stores, self._texts, strict=True):
-            for column in columns:
-                store.values(column)
+        for stream, column in self._texts:
+            self._stores[stream].values(column)
         for direction, (start, stop) in zip(self._directions, ranges, strict=True):
             for results in direction.run(start, stop, self._windows, new):
                 yield self._materialise(results)
@@ -176,6 +172,17 @@ def _conditions(spec: JoinSpec) -> Iterator[Expr]:
             own = (kernel.predicate,)
         for predicate in (*hop.checks, *own):
             yield predicate.expr
+
+
+def _compared_words(expr: Expr) -> Iterator[Col]:
+    """Columns of words that are computed with; those that a Python predicate reads stay in Arrow."""
+    if isinstance(expr, Col):
+        if is_text(expr.type):
+            yield expr
+    elif isinstance(expr, (Call, Apply)):
+        for arg in expr.args:
+            if not (isinstance(expr, Apply) and isinstance(arg, Col)):
+                yield from _compared_words(arg)
 
 
 def _used_columns(spec: JoinSpec) -> list[set[int]]:

@@ -118,7 +118,7 @@ def frames(seed: int, down: int, across: int, codebook: Codebook) -> tuple[GridF
     picks, rows = np.repeat(np.arange(down), across), np.tile(np.arange(across), down)
 
     def side(column: Col) -> Vector:
-        return sides[column.stream, column.column]
+        return Evaluator(True, codebook).ready(sides[column.stream, column.column], column.type)
 
     expanded = {key: found.take(rows if key[0] == 2 else picks) for key, found in sides.items()}
     return GridFrame(2, (down, across), side), Pairs(expanded, down * across)
@@ -154,7 +154,7 @@ def test_a_program_agrees_with_the_grid(expr: Expr, seed: int, down: int, across
     evaluator = Evaluator(True, codebook)
     for number in range(2):
         grid, _ = frames(seed + number, down, across, codebook)
-        vectors = [evaluator.ready(grid.column(column), column.type) for column in program.columns]
+        vectors = [grid.column(column) for column in program.columns]
         words = [evaluator.literal(word).values for word in program.words]
         if all(found.valid is None for found in vectors):
             found = program.run([values for values, _ in vectors], grid.shape, words)

@@ -113,7 +113,8 @@ def test_nested_null_rows_hide_their_children() -> None:
 def test_producers_of_nested_values_may_encode_differently() -> None:
     codebook, type_ = Codebook(), "struct<t:timestamp,s:string,c:time(6)>"
     moment, clock = datetime.datetime(2000, 1, 1), datetime.time(1, 2, 3)
-    plain = pa.array([{"t": moment, "s": "a", "c": clock}])
+    fields = {"t": pa.timestamp("us"), "s": pa.string(), "c": pa.time64("us")}
+    plain = pa.array([{"t": moment, "s": "a", "c": clock}], pa.struct(list(fields.items())))
     parts = [
         pa.array([moment]).cast(pa.timestamp("ms")),
         pa.array(["a"]).dictionary_encode(),

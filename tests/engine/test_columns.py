@@ -79,6 +79,13 @@ def test_python_predicates_get_computed_words() -> None:
     assert sorted(seen) == ["a", "k", "k", "m", "m", "none"]
 
 
+def test_words_that_only_a_python_predicate_reads_stay_in_arrow() -> None:
+    equal = PythonPredicate("equal", lambda a, b: np.asarray(a.to_pylist()) == np.asarray(b.to_pylist()))
+    op = scan(Apply(equal, (A, B)))
+    assert feed(op, {0: rows([0, 0], ["m", "n"]), 1: rows([0], ["n"])}) == [("n", "n")]
+    assert len(op._codebook) == 0
+
+
 def test_nested_keys_are_compared_by_a_check_too() -> None:
     type_ = "struct<i:bigint,s:array<string>>"
     op = scan(Call("<=>", sides(type_), "boolean"), type_)
