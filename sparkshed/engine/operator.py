@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.codes import Codebook
+from sparkshed.engine.decode import is_text
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
-from sparkshed.planner.physical import JoinSpec
-from sparkshed.sql.expr import columns_of
+from sparkshed.planner.physical import BandKernel, JoinSpec, VectorKernel, WeightedKernel
+from sparkshed.sql.expr import Apply, Call, Col, Expr, columns_of
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -38,7 +39,9 @@ class JoinOperator:
     def __init__(self, spec: JoinSpec) -> None:
         """Plan nothing, only bind: the specification is complete."""
         self._spec = spec
-        self._codebook = Codebook()
+        conditions = list(_conditions(spec))
+        self._codebook = Codebook(conditions)
+        self._texts = sorted({(c.stream, c.column) for e in conditions for c in _compared_words(e)})
         used = _used_columns(spec)
         self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
         self._windows = [Windows(spec.basic) for _ in spec.streams]
@@ -100,6 +103,9 @@ class JoinOperator:
         return start, start + len(times)
 
     def _join(self, ranges: Sequence[tuple[int, int]], new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
+        # All words must be known before one is compared: their ranks depend on each other.
+        for stream, column in self._texts:
+            self._stores[stream].values(column)
         for direction, (start, stop) in zip(self._directions, ranges, strict=True):
             for results in direction.run(start, stop, self._windows, new):
                 yield self._materialise(results)
@@ -155,6 +161,28 @@ class JoinOperator:
             for windows, store in zip(self._windows, self._stores, strict=True):
                 windows.forget()
                 store.forget()
+
+
+def _conditions(spec: JoinSpec) -> Iterator[Expr]:
+    """Every expression that is evaluated, also those that a kernel falls back on."""
+    for hop in (hop for direction in spec.directions for hop in direction.hops):
+        kernel = hop.kernel
+        own = kernel.predicates if isinstance(kernel, BandKernel) else ()
+        if isinstance(kernel, (WeightedKernel, VectorKernel)):
+            own = (kernel.predicate,)
+        for predicate in (*hop.checks, *own):
+            yield predicate.expr
+
+
+def _compared_words(expr: Expr) -> Iterator[Col]:
+    """Columns of words that are computed with; those that a Python predicate reads stay in Arrow."""
+    if isinstance(expr, Col):
+        if is_text(expr.type):
+            yield expr
+    elif isinstance(expr, (Call, Apply)):
+        for arg in expr.args:
+            if not (isinstance(expr, Apply) and isinstance(arg, Col)):
+                yield from _compared_words(arg)
 
 
 def _used_columns(spec: JoinSpec) -> list[set[int]]:
