@@ -42,7 +42,7 @@ class HopExec:
         self._target = hop.target
         self._stores = stores
         self._counters = counters
-        self._evaluator = Evaluator(spec.ansi)
+        self._evaluator = Evaluator(spec.ansi, stores[0].codebook)
         self._finder, self._checks = bind(spec, hop, stores, counters)
         self._last = number == len(direction.hops) - 1
 

@@ -82,11 +82,13 @@ def value(rng: Random, name: str) -> Any:
     if name == "day":
         return rng.randint(0, 2)
     if name == "s":
-        return rng.choice(["", "a", "ä"])
+        return rng.choice(["", "a", "a", "ä", "ab", "a\0", "a rather long word", "a rather long wore"])
     if name in ("d", "f"):
         return rng.choice([0.0, -0.0, 0.5, 0.5, 1.0, math.nan, math.inf, -math.inf])
     if name == "flag":
         return rng.random() < 0.5
+    if name == "w" and rng.random() < 0.3:
+        return rng.choice([-1, 1]) * 10**22 + Decimal(rng.randint(-1, 1) * 5).scaleb(-1)
     return Decimal(rng.randint(-1, 1) * 5).scaleb(-1)
 
 
@@ -197,7 +199,7 @@ class World:
         return Predicate("inexact", expr, Band(left, right, low, high, False))
 
     def _general(self) -> Predicate | None:
-        pair = self._pair(["k", "s", "d"])
+        pair = self._pair(["k", "s", "d", "w"])
         if pair is None:
             return None
         left, right = self.column(pair[0], pair[1]), self.column(pair[0], pair[2])
@@ -212,6 +214,13 @@ class World:
             Call("=", (Call("greatest", (left, right), left.type), left), "boolean"),
             Call("<", (Call("coalesce", (left, right), left.type), right), "boolean"),
         ]
+        if pair[0] == "s":
+            word = Lit(self.rng.choice(["a", "a rather long word", "b", ""]), "string", "word")
+            options += [
+                Call("and", (less, Call(self.rng.choice(["<", "="]), (right, word), "boolean")), "boolean"),
+                Call("not", (Call("in", (left, right, word), "boolean"),), "boolean"),
+                Call("=", (Call("case", (null, word, left), "string"), right), "boolean"),
+            ]
         return Predicate("general", self.rng.choice(options))
 
     def spec(self, chunk: int, basic: int) -> JoinSpec:
