@@ -116,7 +116,7 @@ class Adapter:
 
     def _correct(self, interval: Tally) -> None:
         """Compare what the interval cost with the share of the full join's work that it was meant to cost."""
-        if self.configuration.throttle >= 1 or self.configuration.is_exact:
+        if self.configuration.throttle >= 1:
             return
         full = self.full_work(interval)
         spent = sum(direction.work for direction in interval.directions)
@@ -177,7 +177,7 @@ class DropAdapter(Adapter):
         for origin, (order, model) in enumerate(zip(orders, learned.model.directions, strict=True)):
             # Without drops windows were fuller, and more rows probed them.
             hops = [
-                DropHop(target, sum(hop.cost) / kept[target], sum(hop.partials) / kept[target])
+                DropHop(target, hop.base + sum(hop.cost) / kept[target], sum(hop.partials) / kept[target])
                 for target, hop in zip(order, model.hops, strict=True)
             ]
             directions.append(DropDirection(model.rate / kept[origin], tuple(hops)))
@@ -190,6 +190,6 @@ class DropAdapter(Adapter):
         kept = self.configuration.keep
         cost, entering = 0.0, 1.0
         for target, hop in zip(self.configuration.orders[origin], model.hops, strict=True):
-            cost += entering * sum(hop.cost) / kept[target]
+            cost += entering * (hop.base + sum(hop.cost) / kept[target])
             entering *= sum(hop.partials) / kept[target]
         return cost
