@@ -15,9 +15,10 @@ from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.statistics import StreamStatistics
 from sparkshed.sql.hint import ShedHint
 
-#: Rows of the master that a pilot looks at, at most, and as a share of all rows.
-PILOT_ROWS = 1_000
+#: Rows of the master that a pilot looks at: a share of all, within limits.
 PILOT_SHARE = 0.05
+FEWEST_ROWS = 200
+MOST_ROWS = 1_000
 #: Stretches of time that they are taken from.
 STRETCHES = 4
 
@@ -80,14 +81,14 @@ def policy_of(hint: ShedHint) -> Policy:
 def pilot_cuts(master: StreamStatistics) -> tuple[int, ...]:
     """Times that cut a stream into stretches to look at, between others that are left alone.
 
-    The stretches are the segments with odd numbers::
+    The stretches are the segments with odd numbers; without cuts everything is looked at::
 
         times   |------|==|------|==|------|==|------|==|------|
         segment    0    1    2    3    4    5    6    7    8
     """
-    if len(master.quantiles) < 2 or master.first == master.last:
+    wanted = min(MOST_ROWS, max(FEWEST_ROWS, PILOT_SHARE * master.rows)) / max(1, master.rows)
+    if len(master.quantiles) < 2 or master.first == master.last or wanted > 0.5:
         return ()
-    wanted = min(PILOT_ROWS, max(1.0, PILOT_SHARE * master.rows)) / max(1, master.rows)
     cuts = []
     for number in range(STRETCHES):
         middle = (2 * number + 1) / (2 * STRETCHES)
@@ -110,7 +111,8 @@ def expectation(
     """
     configuration, policy = shedding.configuration, shedding.policy
     learned = learned_model(tally, configuration.orders, spec.slices, per_stream=policy.per_stream)
-    if learned is None:
+    pilot = tally.directions[master]
+    if learned is None or not pilot.rows:
         return None
     model = learned.model.directions[master]
     full = model.cost(model.full_setting)
@@ -121,7 +123,6 @@ def expectation(
         )
     else:
         work, found = _kept(configuration, model, master), math.prod(configuration.keep)
-    pilot = tally.directions[master]
     spent = pilot.work / (full / model.rate * rows) if full and rows else 0.0
     return Expectation(work, found, round(pilot.rows), spent)
 

@@ -18,7 +18,7 @@ def test_strategy_and_options() -> None:
 
 def test_defaults() -> None:
     hint = ShedHint("exact")
-    assert (hint.basic, hint.diffusion, hint.seed, hint.orders) == (None, Diffusion("auto"), 0, None)
+    assert (hint.basic, hint.diffusion, hint.seed, hint.orders) == (None, Diffusion("auto"), None, None)
 
 
 @pytest.mark.parametrize(
