@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from sparkshed.planner.slices import Slices
 
 #: The slices that each hop of a direction probes; None is all of them.
 Harvest = tuple[tuple[int, ...], ...] | None
@@ -20,6 +23,9 @@ class Configuration:
         mix: The share of rows that use `dear`.
         shred: ω, the share of rows that are joined fully, to learn from.
         keep: The share of rows of each stream that enter the join at all.
+        horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
+            windows, because no harvest reaches farther back; None keeps all.
+        reserve: The share of rows that stays beyond the horizon, to learn from.
     """
 
     orders: tuple[tuple[int, ...], ...]
@@ -29,6 +35,8 @@ class Configuration:
     mix: float = 1.0
     shred: float = 0.0
     keep: tuple[float, ...] = ()
+    horizons: tuple[int | None, ...] = ()
+    reserve: float = 1.0
 
     def __post_init__(self) -> None:
         count = len(self.orders)
@@ -37,14 +45,48 @@ class Configuration:
                 object.__setattr__(self, name, (None,) * count)
         if not self.keep:
             object.__setattr__(self, "keep", (1.0,) * count)
-        if not len(self.dear) == len(self.cheap) == len(self.keep) == count:
-            msg = "a configuration needs an order, two harvests and a share to keep for each stream"
+        if not self.horizons:
+            object.__setattr__(self, "horizons", (None,) * count)
+        if not len(self.dear) == len(self.cheap) == len(self.keep) == len(self.horizons) == count:
+            msg = "a configuration needs an order, two harvests, a share and a horizon for each stream"
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:
             msg = f"throttle {self.throttle}, mix {self.mix} and shred {self.shred} are shares"
+            raise ValueError(msg)
+        if not 0 < self.reserve <= 1:
+            msg = f"the reserve must be above 0 and at most 1, found {self.reserve}"
             raise ValueError(msg)
 
     @property
     def is_exact(self) -> bool:
         """Whether every row enters the join and probes everything."""
         return all(harvest is None for harvest in (*self.dear, *self.cheap)) and min(self.keep) >= 1
+
+
+def farthest(
+    harvests: Iterable[Harvest], orders: Sequence[Sequence[int]], slices: Sequence[Sequence[Slices]]
+) -> tuple[int | None, ...]:
+    """How far back, in microseconds, the harvests of all directions reach into each stream.
+
+    None where one of them reaches everything. Rows that are older are never probed, except by rows that
+    are shredded::
+
+        W_l   |....|....|####|....|##..|   what the directions harvest of stream l
+              older     ▲ horizon     newest
+
+    Args:
+        harvests: Of each direction, in turn; a direction may come several times.
+        orders: The orders of the directions, as many as harvests.
+        slices: The slices of each pair of streams.
+    """
+    reach: list[int | None] = [0] * len(slices)
+    for number, (harvest, order) in enumerate(zip(harvests, orders, strict=True)):
+        origin = number % len(slices)
+        for place, target in enumerate(order):
+            own, known = slices[origin][target], reach[target]
+            chosen = None if harvest is None else harvest[place] if all(harvest) else ()
+            if chosen is None or own.last in chosen:
+                reach[target] = None
+            elif chosen and known is not None:
+                reach[target] = max(known, (chosen[-1] + 1) * own.basic)
+    return tuple(reach)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 AnyArray = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1

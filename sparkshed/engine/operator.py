@@ -110,6 +110,11 @@ class JoinOperator:
         self._settle(new)
         return iter(())
 
+    @property
+    def window_rows(self) -> int:
+        """Rows that all windows hold."""
+        return sum(windows.size for windows in self._windows)
+
     def _refuse_while_running(self) -> None:
         if self._running:
             msg = "the results of the previous micro-batch must be read to the end first"
@@ -173,6 +178,8 @@ class JoinOperator:
     def expire(self, watermark_us: int) -> int:
         """Drop whole basic windows that no row with `time >= watermark_us` can match.
 
+        Where the strategy's configuration has a horizon, windows beyond it are thinned out, too.
+
         Args:
             watermark_us: Earliest time of any row still to come, in microseconds.
 
@@ -187,13 +194,24 @@ class JoinOperator:
                 continue
             rows = windows.expire(watermark_us - retention)
             self.statistics.streams[k].expired += rows
-            dropped += rows
+            dropped += rows + self._evict(k, watermark_us)
             if store.size > 2 * windows.size:
                 former = windows.renumber()
                 store.compact(former)
                 self.strategy.renumbered(k, former)
         self._prune_codebook()
         return dropped
+
+    def _evict(self, stream: int, watermark_us: int) -> int:
+        """Thin out what no harvest reaches; returns how many rows were dropped."""
+        configuration = self.strategy.configuration
+        horizon = configuration.horizons[stream]
+        if horizon is None or configuration.reserve >= 1:
+            return 0
+        kept, gone = self._windows[stream].thin_out(watermark_us - horizon, configuration.reserve)
+        self._stores[stream].weigh(kept, 1 / configuration.reserve)
+        self.statistics.streams[stream].evicted += gone
+        return gone
 
     def _retention(self, stream: int) -> int | None:
         """Largest `T_i - T_k` over the other streams i: how long a row of stream k can match."""
@@ -202,7 +220,7 @@ class JoinOperator:
         return max(finite) if len(finite) == len(bounds) else None
 
     def _prune_codebook(self) -> None:
-        live = sum(windows.size for windows in self._windows)
+        live = self.window_rows
         if len(self._codebook) > max(_SMALL_CODEBOOK, _STALE * live):
             self._codebook.clear()
             for windows, store in zip(self._windows, self._stores, strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints, Vector, is_sorted
+from sparkshed.engine.arrays import Floats, Ints, Vector, is_sorted
 from sparkshed.engine.codes import Codebook
 from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.errors import NullTimeError
@@ -35,6 +35,7 @@ class RowStore:
         self._lanes: dict[tuple[Compute, int], Lane] = {}
         self._list_lanes: dict[tuple[str, int], ListLane] = {}
         self._times = Growing(np.empty(0, np.int64))
+        self._weights: Growing | None = None
         self.size = 0
         self.null_time = 0
 
@@ -42,6 +43,18 @@ class RowStore:
     def times(self) -> Ints:
         """Time of every row, in microseconds."""
         return self._times.values
+
+    @property
+    def weights(self) -> Floats | None:
+        """How many rows each row stands for, where a strategy dropped some; None if all stand for one."""
+        return None if self._weights is None else self._weights.values
+
+    def weigh(self, rows: Ints, factor: float) -> None:
+        """Let rows stand for `factor` times as many."""
+        if factor != 1 and len(rows):
+            if self._weights is None:
+                self._weights = Growing(np.ones(self.size))
+            self._weights.values[rows] *= factor
 
     def append(self, table: pa.Table | pa.RecordBatch) -> tuple[int, Ints]:
         """Add one batch; return the first row number and the sorted times of the new rows."""
@@ -67,6 +80,8 @@ class RowStore:
         if len(times):
             self._push(columns)
             self._times.extend(times)
+            if self._weights is not None:
+                self._weights.extend(np.ones(len(times)))
             self.size += len(times)
         return start, times
 
@@ -136,6 +151,8 @@ class RowStore:
         kept = {c: self.take(c, rows) for c in self._kept} if len(rows) else {}
         self._chunks = [kept] if kept else []
         self._times = Growing(self.times.take(rows))
+        weights = self.weights
+        self._weights = None if weights is None or (weights == 1).all() else Growing(weights.take(rows))
         self.size = len(rows)
         self.forget()
 

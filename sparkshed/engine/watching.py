@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparkshed.engine.arrays import Ints, shift
+from sparkshed.engine.arrays import Floats, Ints, shift
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
-from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally
+from sparkshed.planner.harvest.tally import DirectionTally, HopTally
 from sparkshed.planner.slices import Slices
 
 #: Partial results whose time ranges are counted slice by slice; of more, a sample.
@@ -48,54 +48,78 @@ class DirectionWatch:
         joined = frozenset([self._origin, *self._order[:number]])
         target, slices = self._order[number], self._slices[number]
         tally = self._tally.hop((joined, target), slices.count)
-        tally.probes += partials.size * (self._thin if number == 0 else 1.0)
-        return _HopWatch(tally, slices, partials.times(self._origin), self._stores[target], counters)
+        weights = weights_of(self._stores, partials, sorted(joined))
+        tally.probes += float(weights.sum()) * (self._thin if number == 0 else 1.0)
+        times = partials.times(self._origin)
+        return _HopWatch(tally, slices, times, weights, self._stores[target], counters)
 
-    def results(self, results: Partials | Candidates, rows: Sequence[Ints]) -> list[Ints]:
-        """Count results by slice for each stream of the order; returns the places of their slices."""
+    def results(self, results: Partials | Candidates, rows: Sequence[Ints], weights: Floats) -> list[Ints]:
+        """Count results by slice for each stream of the order; returns the places of their slices.
+
+        Args:
+            results: Some results.
+            rows: Their rows of each stream of the order.
+            weights: How many results each of them stands for.
+        """
         times = self._stores[self._origin].times.take(results.rows_of(self._origin))
         places = []
         for target, slices, own in zip(self._order, self._slices, rows, strict=True):
             found = slices.places(times, self._stores[target].times.take(own))
-            self._tally.lag(target, slices.count)[:] += np.bincount(found, minlength=slices.count)
+            self._tally.lag(target, slices.count)[:] += np.bincount(found, weights, slices.count)
             places.append(found)
-        self._tally.results += results.size
+        self._tally.results += float(weights.sum())
         if self._histograms is not None:
-            self._add_lags(results, self._histograms)
+            self._add_lags(results, self._histograms, weights)
         return places
 
-    def _add_lags(self, results: Partials | Candidates, histograms: Sequence[Floats]) -> None:
+    def _add_lags(
+        self, results: Partials | Candidates, histograms: Sequence[Floats], weights: Floats
+    ) -> None:
         """Count T_l - T_1 of results, in basic windows, bucket by bucket."""
         basic = self._slices[0].basic
         first = self._stores[0].times.take(results.rows_of(0))
         for stream, counts in enumerate(histograms[1:], 1):
             lags = (self._stores[stream].times.take(results.rows_of(stream)) - first) // basic
             middle = len(counts) // 2
-            counts += np.bincount(np.clip(lags + middle, 0, len(counts) - 1), minlength=len(counts))
+            counts += np.bincount(np.clip(lags + middle, 0, len(counts) - 1), weights, len(counts))
 
 
-def _rows_by_slice(times: Ints, origin: Ints, low: Ints, high: Ints, slices: Slices) -> Floats:
-    """Rows in each slice of the time ranges `[low, high]`, summed over the probing rows."""
-    step = -(-len(origin) // _COUNTED)
-    origin, floor, high = origin[::step], shift(low[::step], -1)[0], high[::step]
+def weights_of(stores: Sequence[RowStore], joined: Partials | Candidates, streams: Sequence[int]) -> Floats:
+    """How many combinations each combination of rows stands for: the product of what its rows do."""
+    product: Floats = np.ones(joined.size)
+    for stream in streams:
+        weights = stores[stream].weights
+        if weights is not None:
+            product *= weights.take(joined.rows_of(stream))
+    return product
+
+
+def _positions(times: Ints, origin: Ints, low: Ints, high: Ints, slices: Slices) -> Ints:
+    """Where the slices of each time range `[low, high]` begin among ascending times, latest slice first."""
+    floor = shift(low, -1)[0]
     # The edges between slices, from the latest to the earliest, cut to the time range.
     edges = origin[None, :] - slices.basic * np.arange(slices.first, slices.last + 2)[:, None]
     edges[0], edges[-1] = high, floor
     np.clip(edges, floor, np.maximum(high, floor), out=edges)
-    places = times.searchsorted(edges, "right")
-    counts: Floats = (places[:-1] - places[1:]).sum(axis=1) * float(step)
-    return counts
+    return times.searchsorted(edges, "right")
 
 
 class _HopWatch:
     """Some partial results at one hop."""
 
     def __init__(
-        self, tally: HopTally, slices: Slices, times: Ints, target: RowStore, counters: HopCounters
+        self,
+        tally: HopTally,
+        slices: Slices,
+        times: Ints,
+        weights: Floats,
+        target: RowStore,
+        counters: HopCounters,
     ) -> None:
         self._tally = tally
         self._slices = slices
         self._times = times
+        self._weights = weights
         self._target = target
         self._counters = counters
 
@@ -103,10 +127,21 @@ class _HopWatch:
         """They probe windows, each in its time range."""
         self._before = (self._counters.comparisons, self._counters.searches)
         self._entries = np.zeros(self._slices.count)
-        self._pairs = _rows_by_slice(windows.times, self._times, low, high, self._slices)
+        self._seen = 0
+        step = -(-len(low) // _COUNTED)
+        places = _positions(windows.times, self._times[::step], low[::step], high[::step], self._slices)
+        self._rows = float((places[0] - places[-1]).sum()) * step
+        if self._target.weights is not None:
+            # What the rows up to each place stand for.
+            sums = np.concatenate([[0.0], np.cumsum(self._target.weights.take(windows.rows))])
+            found = sums.take(places)
+        else:
+            found = places.astype(np.float64)
+        self._pairs = (found[:-1] - found[1:]) @ self._weights[::step] * step
 
     def touched(self, candidates: Candidates) -> None:
         """Candidates in time, before they are checked."""
+        self._seen += candidates.size
         self._entries += self._by_slice(candidates)
 
     def matched(self, candidates: Candidates) -> None:
@@ -114,16 +149,19 @@ class _HopWatch:
         self._tally.partials += self._by_slice(candidates)
 
     def end(self) -> None:
-        """Spread the work over the slices: one unit where a candidate was, the rest by rows in time."""
+        """Spread the work over the slices: one unit where a candidate was, the rest by rows in time.
+
+        Where rows stand for several, so does the work on them.
+        """
         compared, searched = self._before
-        work = self._counters.comparisons - compared
-        self._tally.searches += self._counters.searches - searched
-        entries, pairs = float(self._entries.sum()), float(self._pairs.sum())
-        if entries >= work:
-            self._tally.touched += self._entries * (work / entries if entries else 0.0)
-        else:
-            spread = self._pairs / pairs if pairs else np.full(len(self._pairs), 1 / len(self._pairs))
-            self._tally.touched += self._entries + (work - entries) * spread
+        rest = self._counters.comparisons - compared - self._seen
+        if rest >= 0:
+            self._tally.touched += self._entries
+            if self._rows:
+                self._tally.touched += self._pairs * (rest / self._rows)
+        elif self._seen:
+            self._tally.touched += self._entries * (1 + rest / self._seen)
+        self._tally.searches += (self._counters.searches - searched) * float(self._weights.mean())
         self._tally.pairs += self._pairs
 
     def _by_slice(self, candidates: Candidates) -> Floats:
@@ -131,4 +169,8 @@ class _HopWatch:
             return np.zeros(self._slices.count)
         times = candidates.picks.of(self._times)
         places = self._slices.places(times, self._target.times.take(candidates.rows))
-        return np.bincount(places, minlength=self._slices.count).astype(np.float64)
+        weights = candidates.picks.of(self._weights)
+        if self._target.weights is not None:
+            weights = weights * self._target.weights.take(candidates.rows)
+        counts: Floats = np.bincount(places, weights, self._slices.count).astype(np.float64)
+        return counts

@@ -94,6 +94,14 @@ def _together(members: list[BasicWindow]) -> BasicWindow:
     return BasicWindow(rows, np.concatenate([member.times for member in members]))
 
 
+def _sample(window: BasicWindow, share: float, seed: tuple[int, ...]) -> BasicWindow:
+    """A share of the rows, evenly spread: row n is taken where phase + n * share passes a whole number."""
+    phase = np.random.default_rng(seed).random()
+    steps = np.floor(phase + share * np.arange(len(window.rows) + 1))
+    kept = np.flatnonzero(steps[1:] > steps[:-1])
+    return BasicWindow(window.rows.take(kept), window.times.take(kept))
+
+
 class Windows:
     """The basic windows of one stream, by window number `floor(time / basic)`.
 
@@ -122,6 +130,7 @@ class Windows:
         self._times: Ints | None = None
         self._views: dict[Hashable, _View] = {}
         self._share = 1.0
+        self._thinned: set[int] = set()
         self.size = 0
 
     def __len__(self) -> int:
@@ -177,11 +186,7 @@ class Windows:
 
         def sample(number: int, members: list[BasicWindow]) -> BasicWindow:
             (window,) = members
-            # Row n is taken where phase + n * share passes a whole number.
-            phase = np.random.default_rng((self._seed, number & _POSITIVE)).random()
-            steps = np.floor(phase + share * np.arange(len(window.rows) + 1))
-            kept = np.flatnonzero(steps[1:] > steps[:-1])
-            return BasicWindow(window.rows.take(kept), window.times.take(kept))
+            return _sample(window, share, (self._seed, number & _POSITIVE))
 
         if self._share != share:
             self._views.pop("thin", None)
@@ -231,12 +236,35 @@ class Windows:
                 break
             rows += len(window.rows)
             gone += 1
+            self._thinned.discard(number)
             del self._windows[number]
             self._outdate(number)
         if gone:
             del self._numbers[:gone]
             self._changed(-rows)
         return rows
+
+    def thin_out(self, before: int, share: float) -> tuple[Ints, int]:
+        """Keep only a share of the rows of windows that are wholly older than `before`, for good.
+
+        Each row stays with that probability, independently of :meth:`thin`. A window is thinned out once.
+
+        Returns:
+            The rows that stayed, and how many went.
+        """
+        kept: list[Ints] = []
+        gone = 0
+        for number in self._numbers[:]:
+            window = self._windows[number]
+            if window.times[-1] >= before:
+                break
+            if number not in self._thinned:
+                sample = _sample(window, share, (self._seed, number & _POSITIVE, 1))
+                gone += len(window.rows) - len(sample.rows)
+                kept.append(sample.rows)
+                self._replace(number, sample)
+                self._thinned.add(number)
+        return np.concatenate(kept) if kept else np.empty(0, np.int64), gone
 
     def _changed(self, rows: int) -> None:
         self.size += rows
@@ -266,6 +294,12 @@ class Windows:
             parts = [window.times for window in self.ordered]
             self._times = np.concatenate(parts) if parts else np.empty(0, np.int64)
         return self._times
+
+    @property
+    def rows(self) -> Ints:
+        """All row numbers, in the order of their times."""
+        parts = [window.rows for window in self.ordered]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def renumber(self) -> Ints:
         """Number all rows 0, 1, 2, … in time order; return their former numbers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -17,7 +18,7 @@ from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.configuration import Configuration, farthest
 from sparkshed.workloads.cameras import camera_streams, camera_table
 
 
@@ -228,3 +229,45 @@ def test_the_interval_covers_the_true_share(kind, configuration):
     # An interval that always covers could be as wide as it likes: this one is not.
     widths = [c.interval[1] - c.interval[0] for c, _ in found]
     assert np.mean(widths) < 0.35
+
+
+SLICES = camera_join(3, window=4, basic=0.5).spec.slices
+HORIZONS = farthest((*GRUB.dear, *GRUB.cheap), GRUB.orders * 2, SLICES)
+SAVING = replace(GRUB, horizons=HORIZONS, reserve=0.2)
+
+
+def saving_runs(seeds):
+    """A join that drops what no harvest reaches, and one that does not: operators and numbers of results."""
+    join, tables = camera_join(3, window=4, basic=0.5, indexed=True), cameras()
+    whole = sum(run(JoinOperator(join.spec), in_batches(tables)).values())
+    for seed in seeds:
+        operators = []
+        for configuration in (GRUB, SAVING):
+            operator = JoinOperator(join.spec, GrubJoin(configuration, np.random.default_rng(seed)), seed)
+            size = 0
+            for batch in in_batches(tables):
+                for _ in operator.process(batch):
+                    pass
+                operator.expire(max(t.column("ts")[-1].value for t in batch.values() if t.num_rows))
+                size = max(size, operator.window_rows)
+            operators.append((operator, size))
+        yield operators, whole
+
+
+def test_rows_that_no_harvest_reaches_are_dropped():
+    assert SAVING.horizons == (2 * SECOND, None, 3_500_000)
+    (plain, full_size), (saving, size) = next(saving_runs([3]))[0]
+    assert [s.evicted for s in plain.statistics.streams] == [0, 0, 0]
+    assert saving.statistics.streams[0].evicted > 0 == saving.statistics.streams[1].evicted
+    assert size < 0.9 * full_size
+    # Rows that harvest find what they found before; only shredded ones see less.
+    harvested = plain.strategy.completeness.delivered
+    assert saving.strategy.completeness.delivered > 0.9 * harvested
+
+
+def test_what_is_missed_is_still_known_when_rows_are_dropped():
+    found = [(operators[1][0].strategy.completeness, whole) for operators, whole in saving_runs(range(60))]
+    totals, whole = [c.delivered + c.missed for c, _ in found], found[0][1]
+    assert np.mean(totals) == pytest.approx(whole, rel=4 * np.std(totals) / whole / len(totals) ** 0.5)
+    covered = [c.interval[0] <= c.delivered / whole <= c.interval[1] for c, whole in found]
+    assert np.mean(covered) >= 0.9

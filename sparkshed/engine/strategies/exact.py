@@ -29,7 +29,7 @@ class Exact:
     def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
         """Get to know the operator."""
         self._spec = spec
-        self._stores = stores
+        self.stores = stores
 
     def configure(self, configuration: Configuration) -> None:
         """Follow a new configuration from the next micro-batch on."""

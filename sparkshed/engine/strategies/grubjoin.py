@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparkshed.engine.arrays import Ints
+from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Probing
 from sparkshed.engine.strategies.learning import Learning
-from sparkshed.engine.strategies.ledger import Floats
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.engine.watching import DirectionWatch
+from sparkshed.engine.watching import DirectionWatch, weights_of
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Harvest
 from sparkshed.planner.slices import Slices
@@ -35,7 +33,7 @@ class GrubJoin(Learning):
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Shredded rows first, then those that harvest."""
         configuration = self.configuration
-        self.tally.directions[origin].rows += len(rows)
+        self.tally.directions[origin].rows += self.stand_for(origin, rows)
         draws = self.generator.random(len(rows))
         shredded = rows[draws < configuration.shred]
         rest = rows[draws >= configuration.shred]
@@ -70,8 +68,11 @@ class GrubJoin(Learning):
 class _Shred:
     """Results of the shredded rows of one stream in one micro-batch.
 
-    A result that the other rows would miss with probability u stands for u·(1 - ω)/ω of their results;
-    and as shredded rows see a share z of a window, each result stands for 1/z of them.
+    Shredded rows see a share z of their first window, and rows of a window may stand for others that
+    were dropped, so a result stands for w/z results of shredded rows; one of them is emitted. The other
+    rows have (1 - ω)/ω times as many, of which they miss w less the chance c that they probe its slices::
+
+        missed  =  ((w - c) · (1 - ω)/ω + w) / z  -  1
     """
 
     def __init__(self, grub: GrubJoin, origin: int, rows: Ints, watch: DirectionWatch, thin: float) -> None:
@@ -87,32 +88,39 @@ class _Shred:
         slices = grub.slices_of(origin)
         self._dear = _masks(slices, configuration.dear[origin])
         self._cheap = _masks(slices, configuration.cheap[origin])
-        self._ledger = grub.ledgers[self._order[0]]
+        self._stores, self._ledgers = grub.stores, grub.ledgers
         self._deliver = grub.deliver
         self._missed = 0.0
+        self._weight = 1.0
 
     def observe(self, results: Partials | Candidates) -> None:
         """Learn from results, and find out what the others miss."""
         self._deliver(results)
         rows = [results.rows_of(target) for target in self._order]
-        places = self._watch.results(results, rows)
+        weights = weights_of(self._stores, results, (self._origin, *self._order))
+        places = self._watch.results(results, rows, weights)
         if self._dear is None and self._cheap is None:
             return
         dear, cheap = _covered(self._dear, places), _covered(self._cheap, places)
-        unseen = 1.0 - self._mix * dear - (1.0 - self._mix) * cheap
+        unseen = weights - self._mix * dear - (1.0 - self._mix) * cheap
         own = results.rows_of(self._origin) - self._first
         self._missing += np.bincount(own, unseen, len(self._missing))
         self._mixing += np.bincount(own, dear - cheap, len(self._missing))
-        amounts = (unseen * (1 - self._shred) / self._shred + (1 - self._thin)) / self._thin
-        self._ledger.add(rows[0], amounts * math.sqrt(1 - self._thin))
+        amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._thin - 1.0
         self._missed += float(amounts.sum())
+        self._weight = max(self._weight, float(weights.max()))
+        for place, (target, found) in enumerate(zip(self._order, rows, strict=True)):
+            kept, own_weights = self._thin if place == 0 else 1.0, self._stores[target].weights
+            chance = kept if own_weights is None else kept / own_weights.take(found)
+            if own_weights is not None or kept < 1:
+                self._ledgers[target].add(found, amounts * np.sqrt(1.0 - chance))
 
     def completeness(self) -> Completeness:
         """Results that are missed, and how sure that is as far as it depends on which rows were shredded."""
         scale = (1 - self._shred) / self._shred
         rows = float((self._missing**2).sum()) * scale / self._shred
         mixing = float((self._mixing**2).sum()) * scale * self._mix * (1 - self._mix)
-        weight = (scale + 1 - self._thin) / self._thin
+        weight = (scale + 1) * self._weight / self._thin - 1.0
         return Completeness(0.0, self._missed, (rows + mixing) / self._thin**2, weight)
 
 

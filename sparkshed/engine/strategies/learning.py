@@ -59,10 +59,10 @@ class Learning(Exact):
     def watch(self, origin: int, rows: Ints, thin: float) -> DirectionWatch:
         """Learn from rows that see a share `thin` of their first window, and everything after it."""
         tally = self.tally.directions[origin]
-        tally.learned += len(rows) * thin
+        tally.learned += self.stand_for(origin, rows) * thin
         order = self.configuration.orders[origin]
         histograms = self.tally.streams if self._per_stream else None
-        return DirectionWatch(origin, order, self.slices_of(origin), self._stores, tally, thin, histograms)
+        return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, thin, histograms)
 
     def explore(self, origin: int, rows: Ints, thin: float) -> Iterator[Part]:
         """Let some rows try a window that is not first in their order.
@@ -75,8 +75,13 @@ class Learning(Exact):
             self._turn += 1
             target = others[self._turn % len(others)]
             tally, slices = self.tally.directions[origin], self._slices[origin][target]
-            watch = DirectionWatch(origin, (target,), [slices], self._stores, tally, thin)
+            watch = DirectionWatch(origin, (target,), [slices], self.stores, tally, thin)
             yield Part(rows[:_TRIED], Probing(thin=thin, watch=watch), only=target)
+
+    def stand_for(self, stream: int, rows: Ints) -> float:
+        """How many rows the given ones stand for."""
+        weights = self.stores[stream].weights
+        return float(len(rows)) if weights is None else float(weights.take(rows).sum())
 
     def missed(self, share: Completeness) -> None:
         """Count results that are missed in this micro-batch."""

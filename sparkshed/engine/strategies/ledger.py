@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sparkshed.engine.arrays import Ints
-
-Floats = npt.NDArray[np.float64]
+from sparkshed.engine.arrays import Floats, Ints
 
 
 class Ledger:

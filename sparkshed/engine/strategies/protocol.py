@@ -18,7 +18,7 @@ from sparkshed.planner.physical import JoinSpec
 class Observer(Protocol):
     """Sees results on their way out."""
 
-    def __call__(self, results: Partials | Candidates) -> None:
+    def __call__(self, results: Partials | Candidates) -> object:
         """Some results of one part."""
 
 

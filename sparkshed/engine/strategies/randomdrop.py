@@ -6,16 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparkshed.engine.arrays import Bools, Ints
-from sparkshed.engine.growing import Growing
+from sparkshed.engine.arrays import Bools, Floats, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Probing
-from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.engine.watching import DirectionWatch
+from sparkshed.engine.watching import DirectionWatch, weights_of
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.physical import JoinSpec
 
 
 class RandomDrop(Learning):
@@ -25,23 +22,18 @@ class RandomDrop(Learning):
     product of their 1/x_i results.
     """
 
-    def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
-        """Get to know the operator."""
-        super().bind(spec, stores)
-        self._weights = [Growing(np.empty(0)) for _ in spec.streams]
-
     def admit(self, stream: int, count: int) -> Bools | None:
         """A random share of the rows."""
         keep = self.configuration.keep[stream]
         return None if keep >= 1 else self.generator.random(count) < keep
 
     def entered(self, stream: int, rows: Ints) -> None:
-        """Remember what each row stands for."""
-        self._weights[stream].extend(np.full(len(rows), 1.0 / self.configuration.keep[stream]))
+        """A row that was kept stands for those that were not."""
+        self.stores[stream].weigh(rows, 1.0 / self.configuration.keep[stream])
 
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Every row probes everything; some of them teach what that costs."""
-        self.tally.directions[origin].rows += len(rows)
+        self.tally.directions[origin].rows += self.stand_for(origin, rows)
         teaching = self.generator.random(len(rows)) < self.configuration.shred
         taught, rest = rows[teaching], rows[~teaching]
         if len(taught):
@@ -52,23 +44,18 @@ class RandomDrop(Learning):
         if len(rest):
             yield Part(rest, EVERYTHING, self.observe)
 
-    def renumbered(self, stream: int, rows: Ints) -> None:
-        """Amounts and weights follow their rows."""
-        super().renumbered(stream, rows)
-        self._weights[stream] = Growing(self._weights[stream].values.take(rows))
-
-    def observe(self, results: Partials | Candidates) -> None:
-        """Count results, and what they stand for."""
+    def observe(self, results: Partials | Candidates) -> Floats:
+        """Count results; returns what each of them stands for."""
         self.deliver(results)
-        rows = [results.rows_of(stream) for stream in range(len(self._stores))]
-        weights = [own.values.take(found) for own, found in zip(self._weights, rows, strict=True)]
-        product = np.prod(weights, axis=0)
-        largest = float(product.max(initial=1.0))
-        if largest == 1.0:
-            return
-        self.missed(Completeness(0.0, float((product - 1).sum()), 0.0, largest))
-        for ledger, found, weight in zip(self.ledgers, rows, weights, strict=True):
-            ledger.add(found, product * np.sqrt(1 - 1 / weight))
+        weights = weights_of(self.stores, results, range(len(self.stores)))
+        largest = float(weights.max(initial=1.0))
+        if largest > 1:
+            self.missed(Completeness(0.0, float((weights - 1).sum()), 0.0, largest))
+            for stream, (ledger, store) in enumerate(zip(self.ledgers, self.stores, strict=True)):
+                if store.weights is not None:
+                    found = results.rows_of(stream)
+                    ledger.add(found, weights * np.sqrt(1 - 1 / store.weights.take(found)))
+        return weights
 
 
 class _Teach:
@@ -81,5 +68,5 @@ class _Teach:
 
     def observe(self, results: Partials | Candidates) -> None:
         """Learn from results, and count them."""
-        self._watch.results(results, [results.rows_of(target) for target in self._order])
-        self._drop.observe(results)
+        weights = self._drop.observe(results)
+        self._watch.results(results, [results.rows_of(target) for target in self._order], weights)
