@@ -50,7 +50,7 @@ class Slices:
         """
         last = MOST_SLICES - 1 if past is None else -(-past // basic) - 1
         first = -MOST_SLICES if future is None else -(future // basic) - (future % basic > 0)
-        return Slices(basic, min(first, max(last, -MOST_SLICES)), max(first, last))
+        return Slices(basic, first, max(first, last))
 
     @property
     def count(self) -> int:
