@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints, repeat_ranges
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, merge_places, repeat_ranges
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Pairs, gathered
 from sparkshed.engine.lists import Doubles, Lists
@@ -50,6 +50,28 @@ class Lookups(NamedTuple):
     places: Ints
     weights: Doubles | None
     heaviest: float
+
+    @staticmethod
+    def of(items: AnyArray, places: Ints, weights: Doubles | None, heaviest: float) -> Lookups:
+        """Lists of entries that are sorted by item."""
+        first = np.flatnonzero(np.append(True, items[1:] != items[:-1])[: len(items)])
+        return Lookups(items.take(first), np.append(first, len(items)), places, weights, heaviest)
+
+    def appended(self, other: Lookups, start: int) -> Lookups:
+        """Both in one, the other's places from `start` on, so that places of an item stay in order."""
+        own, more = (each.items.repeat(np.diff(each.bounds)) for each in (self, other))
+        here, there = merge_places(own, more)
+
+        def together(first: AnyArray, second: AnyArray) -> AnyArray:
+            both = np.empty(len(first) + len(second), first.dtype)
+            both[here], both[there] = first, second
+            return both
+
+        weights = None
+        if self.weights is not None and other.weights is not None:
+            weights = together(self.weights, other.weights)
+        places = together(self.places, other.places + start)
+        return Lookups.of(together(own, more), places, weights, max(self.heaviest, other.heaviest))
 
 
 class _Reading(NamedTuple):
@@ -100,13 +122,9 @@ class PostingsFinder:
         places = np.repeat(np.arange(len(window.rows)), counts)
         items = lists.values.take(numbers)
         order = items.argsort(kind="stable")
-        items = items.take(order)
-        first = np.flatnonzero(np.append(True, items[1:] != items[:-1])[: len(items)])
         weights = None if lists.weights is None else lists.weights.take(numbers.take(order))
         heaviest = 0.0 if weights is None else float(np.abs(weights[np.isfinite(weights)]).max(initial=0.0))
-        return Lookups(
-            items.take(first), np.append(first, len(items)), places.take(order), weights, heaviest
-        )
+        return Lookups.of(items.take(order), places.take(order), weights, heaviest)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """The condition itself."""

@@ -46,6 +46,17 @@ class Factors(NamedTuple):
     places: Ints
     odd: Ints
 
+    def appended(self, other: Factors, start: int) -> Factors | None:
+        """Both in one, the other's places from `start` on; None if their dimensions differ."""
+        if self.matrix.shape[1] != other.matrix.shape[1]:
+            return None
+        return Factors(
+            np.concatenate([self.matrix, other.matrix]),
+            np.concatenate([self.norms, other.norms]),
+            np.concatenate([self.places, other.places + start]),
+            np.concatenate([self.odd, other.odd + start]),
+        )
+
 
 class Measure:
     """Turns a condition on two vectors into `score >= bound`, the score being an inner product.

@@ -32,6 +32,13 @@ class Mergeable(Protocol):
         """Both indexes in one."""
 
 
+class Appendable(Protocol):
+    """An index by the places of rows in their window: it takes in rows that come after all of its own."""
+
+    def appended(self, other: Any, start: int) -> Any | None:
+        """Both indexes in one, the other's places from `start` on; None if they do not go together."""
+
+
 class BasicWindow:
     """Rows of one clock-aligned slice of time, sorted by time, with the indexes built over them."""
 
@@ -53,9 +60,11 @@ class BasicWindow:
     def merged(self, other: BasicWindow) -> BasicWindow:
         """Both windows' rows in one, this one's first where times are equal.
 
-        Neither the rows nor the indexes that exist are sorted again: sorted runs are merged.
+        Neither the rows nor the indexes that exist are sorted again: sorted runs are merged. Only an index
+        by places is built anew when rows come between others, out of the order of time.
         """
-        if other.times[0] >= self.times[-1]:
+        follows = bool(other.times[0] >= self.times[-1])
+        if follows:
             rows = np.concatenate([self.rows, other.rows])
             window = BasicWindow(rows, np.concatenate([self.times, other.times]))
         else:
@@ -64,8 +73,13 @@ class BasicWindow:
                 _interleaved(self.rows, other.rows, old, new), _interleaved(self.times, other.times, old, new)
             )
         for key, (indexer, index) in self._indexes.items():
+            both = None
             if hasattr(index, "merged"):
-                window._indexes[key] = (indexer, index.merged(other.index(indexer)))
+                both = index.merged(other.index(indexer))
+            elif follows and hasattr(index, "appended"):
+                both = index.appended(other.index(indexer), len(self.rows))
+            if both is not None:
+                window._indexes[key] = (indexer, both)
         return window
 
     def forget(self) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.types import StructType
 from sqlglot.tokens import TokenType
 
+from sparkshed.engine.threads import one_thread
 from sparkshed.planner.explain import explain_text
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.planner import Planned, plan_join
@@ -131,10 +132,11 @@ class _Road:
         joined, scope = analyse(block, self.edit, self._catalog)
         bounds = closed_bounds(joined)
         inputs = read_inputs(joined, self._run_text)
-        statistics, sample = gather(joined, bounds, inputs)
         resources = Resources(self._session.sparkContext.defaultParallelism)
-        planned = plan_join(joined, statistics, resources)
-        planned = plan_join(joined, refine(planned, sample), resources)
+        with one_thread():
+            statistics, sample = gather(joined, bounds, inputs)
+            planned = plan_join(joined, statistics, resources)
+            planned = plan_join(joined, refine(planned, sample), resources)
         if sheds(joined.hint):
             planned = plan_shedding(planned, inputs)
         view = f"__shed_{uuid.uuid4().hex}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from threadpoolctl import threadpool_info
 
 from sparkshed.engine import JoinOperator
 from sparkshed.engine.sampling import SampledPair, hop_fanouts
+from sparkshed.engine.threads import one_thread
 from sparkshed.planner.physical import Direction, EqualityKernel, Hop, JoinSpec, ScanKernel, StreamExec
 from sparkshed.sql.expr import Call, Col
 from sparkshed.sql.predicate import Equality, Predicate
@@ -107,3 +109,14 @@ def test_a_scan_sees_the_same_pairs():
     )
     pairs = sum(abs(i - k) <= 4 for i in range(50) for k in range(50))
     assert hop_fanouts(spec, 0, (rows(50, 1), rows(50, 1)), (1.0, 1.0)) == (pairs / 50,)
+
+
+def test_matrix_products_stay_on_one_thread_and_are_let_go_again() -> None:
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    assert before
+    with one_thread():
+        assert set(threads()) == {1}
+    assert threads() == before
