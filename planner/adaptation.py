@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise, permutations
+from math import inf
 
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.choosers import choose
+from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.learning import Learned, learned_model
-from sparkshed.planner.harvest.model import Choice, DirectionModel
+from sparkshed.planner.harvest.memory import remember
+from sparkshed.planner.harvest.model import Choice, DirectionModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.randomdrop import DropDirection, DropHop, full_work, keep_fractions
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
 
-#: What is left of older counts at each adaptation.
-_DECAY = 0.5
+_MICROSECONDS = 1_000_000
 #: How much of the model's error in one interval is corrected at once, as an exponent.
 _TRUST = 0.7
-#: How far the model's error may move the budget.
-_LARGEST_BIAS = 4.0
+#: How far an error is corrected.
+_LARGEST = 4.0
+#: What is left of the error of the throttle's scale after an interval, as an exponent.
+_FADING = 0.9
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
-#: A new order must promise this much less to be worth a change.
-_WORTH_A_CHANGE = 0.9
+#: A new order must promise this much less, or the inverse of it more, to be worth a change.
+_WORTH_A_CHANGE = 0.8
+#: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
+_WORTH_A_TRY = 0.5
+#: And this much of what all directions are worth.
+_NOTICED = 0.05
+#: Streams up to which all orders of a direction are compared; with more, those one exchange away.
+_FEW_STREAMS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +49,11 @@ class Policy:
         per_stream: Learn one histogram per stream instead of one per pair.
         shred: ω, the share of rows to learn from.
         fixed: Whether the orders are given, not learned.
+        by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
+        adapt: Δ, seconds between adaptations.
+        given: Whether the budget is given. Then the model's error is corrected, so that the work is that
+            share of the full join's. A throttle does that by itself, and two correcting the same error
+            would overdo it.
     """
 
     chooser: str = "lagrange"
@@ -45,13 +61,18 @@ class Policy:
     per_stream: bool = False
     shred: float = 0.1
     fixed: bool = False
+    by_selectivity: bool = False
+    adapt: float = 5.0
+    given: bool = False
 
 
 class Adapter:
     """What all strategies that learn from tallies have in common: memory, orders, and the error of the model.
 
-    The model predicts what a configuration costs. Where the last interval cost more or less than it was
-    meant to, the next budget is smaller or larger by that: `bias` is spent / meant, smoothed.
+    The model predicts what a row of each stream costs in a configuration. What it did cost is counted, for
+    all rows and not only for those that teach, so the ratio of the two, smoothed, corrects the next prediction.
+    A throttle answers to the same error: it closes when the join was slower than meant. With a budget that
+    follows a throttle, `scale` takes the error out again, so that it is not corrected twice.
     """
 
     def __init__(
@@ -64,7 +85,10 @@ class Adapter:
         """Start from a configuration with nothing learned."""
         self.configuration = configuration
         self.learned: Tally | None = None
-        self.bias = 1.0
+        self.corrections = [1.0] * len(configuration.orders)
+        self.scale = 1.0
+        self._promised: list[float] | None = None
+        self._seconds = 0.0
         self._slices = slices
         self._graph = graph
         self._policy = policy
@@ -76,55 +100,67 @@ class Adapter:
             interval: What the last interval taught.
             throttle: z, the share of the full join's work that may be spent.
         """
-        if self.learned is None:
-            self.learned = interval
-        else:
-            self.learned.decay(_DECAY)
-            self.learned.add(interval)
-        self._correct(interval)
-        orders = self.configuration.orders if self._policy.fixed else self._orders(self.learned)
+        counted = [(direction.rows, direction.work) for direction in interval.directions]
+        self.learned = interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
+        self._seconds += self._policy.adapt
+        self._correct(counted)
+        fixed = self._policy.fixed or self._seconds < self._longest_window
+        orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
         learned = self._model(orders)
         if learned is None or throttle >= 1:
             self.configuration = Configuration(orders, throttle, shred=self._policy.shred)
         else:
             self.configuration = self._choose(learned, orders, throttle)
+        self._promised = self._row_costs(corrected=True)
         return self.configuration
 
-    def full_work(self, interval: Tally) -> float | None:
-        """What the rows of an interval cost if nothing is shed; None while nothing is known."""
+    def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
+        """Compare what rows cost with what the model, as it is now, says that they should have."""
+        if self.configuration.is_exact:
+            return
+        costs = self._row_costs(corrected=False)
+        if costs is None:
+            return
+        for origin, ((rows, work), cost) in enumerate(zip(counted, costs, strict=True)):
+            if rows > 0 and work > 0 and cost > 0:
+                error = work / (rows * cost)
+                former = self.corrections[origin]
+                self.corrections[origin] = _clipped(former ** (1 - _TRUST) * error**_TRUST)
+        if self._promised is not None and not self._policy.given:
+            meant = sum(rows * cost for (rows, _), cost in zip(counted, self._promised, strict=True))
+            spent = sum(work for _, work in counted)
+            if meant > 0 and spent > 0:
+                pass
+
+    def _row_costs(self, *, corrected: bool) -> list[float] | None:
+        """What a row of each stream costs in the current configuration, as far as the model knows."""
         learned = self._model(self.configuration.orders)
         if learned is None:
             return None
-        return sum(
-            counted.rows / kept * self._row_cost(origin, learned.model.directions[origin])
-            for origin, (counted, kept) in enumerate(
-                zip(interval.directions, self.configuration.keep, strict=True)
-            )
-        )
+        found = []
+        for origin, direction in enumerate(learned.model.directions):
+            factor = self.corrections[origin] if corrected else 1.0
+            found.append(factor * self._row_cost(learned, origin, direction))
+        return found
+
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
+        raise NotImplementedError
+
+    @property
+    def _longest_window(self) -> float:
+        """Seconds until the windows are full; before, they do not show what an order costs."""
+        reach = max(own.basic * (own.last + 1) for row in self._slices for own in row)
+        return reach / _MICROSECONDS
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
         raise NotImplementedError
-
-    def _row_cost(self, origin: int, model: DirectionModel) -> float:
-        """What a row of a stream costs if nothing is shed."""
-        return model.cost(model.full_setting) / model.rate
 
     def _model(self, orders: Sequence[Sequence[int]]) -> Learned | None:
         if self.learned is None:
             return None
         return learned_model(self.learned, orders, self._slices, per_stream=self._policy.per_stream)
 
-    def _correct(self, interval: Tally) -> None:
-        """Compare what the interval cost with the share of the full join's work that it was meant to cost."""
-        if self.configuration.throttle >= 1 or self.configuration.is_exact:
-            return
-        full = self.full_work(interval)
-        spent = sum(direction.work for direction in interval.directions)
-        if full and spent > 0:
-            bias = self.bias * (spent / (self.configuration.throttle * full)) ** _TRUST
-            self.bias = min(max(bias, 1 / _LARGEST_BIAS), _LARGEST_BIAS)
-
-    def _orders(self, tally: Tally) -> Orders:
+    def _orders(self, tally: Tally, throttle: float) -> Orders:
         """Lowest selectivity first, within the join graph; an order stays unless one is clearly better."""
         found = []
         for origin, current in enumerate(self.configuration.orders):
@@ -149,14 +185,82 @@ class Adapter:
         return min((sigma for sigma in known if sigma is not None), default=1.0)
 
 
+def _price(model: JoinModel, budget: float) -> float:
+    """μ: output per work at which the budget is used up; 0 if it is not."""
+    edges = []
+    for direction in model.directions:
+        hull = DirectionHull(direction)
+        edges += [(s, high - low) for s, (low, high) in zip(hull.slopes, pairwise(hull.cost), strict=True)]
+    for slope, cost in sorted(edges, reverse=True):
+        budget -= cost
+        if budget < 0:
+            return slope
+    return 0.0
+
+
+def _worth(direction: DirectionModel, price: float) -> float:
+    """The output of a direction above what its work costs; at no price, how cheap all of its work is."""
+    if price <= 0:
+        return 1 / max(direction.full_cost, 1e-9)
+    hull = DirectionHull(direction)
+    edges = zip(hull.slopes, pairwise(hull.cost), strict=True)
+    return sum((slope - price) * (high - low) for slope, (low, high) in edges if price < slope < inf)
+
+
 class HarvestAdapter(Adapter):
-    """Chooses the slices that GrubJoin harvests."""
+    """Chooses the slices that GrubJoin harvests, and the orders that suit them.
+
+    Where slices are left out, the order with the lowest selectivities need not be the best: a window
+    of which one slice is enough is cheap to probe for many partial results, so it should come late. Unless
+    the policy asks for the paper's rule, each direction takes the order that is worth most at the
+    price μ of work, the output that the last unit of work brings.
+    """
 
     expected: tuple[Learned, Choice] | None = None
 
+    def _orders(self, tally: Tally, throttle: float) -> Orders:
+        if self._policy.by_selectivity:
+            return super()._orders(tally, throttle)
+        current = self.configuration.orders
+        learned = self._model(current)
+        if learned is None:
+            return current
+        price = _price(learned.model, throttle * learned.model.full_cost)
+        worths = [_worth(direction, price) for direction in learned.model.directions]
+        best = list(current)
+        for origin, order in enumerate(current):
+            least = worths[origin] / _WORTH_A_TRY + _NOTICED * sum(worths)
+            dearest = learned.model.directions[origin].full_cost / _WORTH_A_CHANGE
+            for other in self._others(origin, order):
+                model = self._model([*current[:origin], other, *current[origin + 1 :]])
+                if model is None or (own := model.model.directions[origin]).full_cost > dearest:
+                    continue
+                if (worth := _worth(own, price)) > least:
+                    least, best[origin] = worth, other
+        return tuple(best)
+
+    def _others(self, origin: int, order: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Other orders that the join graph allows."""
+        if len(order) < _FEW_STREAMS:
+            options = [tuple(other) for other in permutations(order)]
+        else:
+            options = [
+                (*order[:i], order[k], *order[i + 1 : k], order[i], *order[k + 1 :])
+                for i, k in combinations(range(len(order)), 2)
+            ]
+        return [other for other in options if other != order and self._allowed(origin, other)]
+
+    def _allowed(self, origin: int, order: Sequence[int]) -> bool:
+        joined = [origin]
+        for target in order:
+            if target not in self._graph.next_streams(joined):
+                return False
+            joined.append(target)
+        return True
+
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        budget = throttle * learned.model.full_cost / self.bias
-        choice = choose(learned.model, budget, self._policy.chooser, self._policy.metric)
+        budget = throttle * learned.model.full_cost * self.scale
+        choice = choose(self._corrected(learned.model), budget, self._policy.chooser, self._policy.metric)
         self.expected = (learned, choice)
         dear, cheap = (
             tuple(
@@ -166,6 +270,22 @@ class HarvestAdapter(Adapter):
             for setting in (choice.dear, choice.cheap)
         )
         return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred)
+
+    def _corrected(self, model: JoinModel) -> JoinModel:
+        """The model with the costs that rows turned out to have."""
+        directions = [
+            replace(own, hops=tuple(replace(hop, cost=tuple(c * factor for c in hop.cost)) for hop in own.hops))
+            for own, factor in zip(model.directions, self.corrections, strict=True)
+        ]
+        return JoinModel(tuple(directions))
+
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
+        own = self.configuration
+        settings = [learned.setting(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
+        dear, cheap = (direction.cost(setting) for setting in settings)
+        full = direction.full_cost * (1.0 if own.dear[origin] is None else own.throttle)
+        harvested = own.mix * dear + (1 - own.mix) * cheap
+        return (own.shred * full + (1 - own.shred) * harvested) / direction.rate
 
 
 class DropAdapter(Adapter):
@@ -182,14 +302,14 @@ class DropAdapter(Adapter):
             ]
             directions.append(DropDirection(model.rate / kept[origin], tuple(hops)))
         # The model's last hop pays for results already.
-        budget = throttle * full_work(directions) / self.bias
+        budget = throttle * full_work(directions) * self.scale
         keep = tuple(max(_LEAST_KEPT, share) for share in keep_fractions(directions, budget, output_cost=0.0))
         return Configuration(orders, throttle, shred=self._policy.shred, keep=keep)
 
-    def _row_cost(self, origin: int, model: DirectionModel) -> float:
-        kept = self.configuration.keep
-        cost, entering = 0.0, 1.0
-        for target, hop in zip(self.configuration.orders[origin], model.hops, strict=True):
-            cost += entering * sum(hop.cost) / kept[target]
-            entering *= sum(hop.partials) / kept[target]
-        return cost
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
+        # What was learned of a hop is what it met, with rows dropped.
+        return direction.full_cost / direction.rate
+
+
+def _clipped(factor: float) -> float:
+    return min(max(factor, 1 / _LARGEST), _LARGEST)

@@ -11,7 +11,9 @@ class Throttle:
     """The throttle of the paper, for a join that takes rows from buffers.
 
     Every Δ seconds it compares the rows consumed with the rows arrived, β. If too few were consumed, z
-    shrinks by that ratio. Otherwise it opens by the boost.
+    shrinks by that ratio. Otherwise it opens by the boost. Near the right z that alone makes every second
+    interval one with too much work, whose rows are lost. A CPU that knows how busy it was opens only into the
+    time that was left, and a load that grows, as it does while windows fill, is met before it is there.
 
         z 1 |----.        .----        β < 1: z ← β·z
             |    |    .--'             β ≥ 1: z ← min(1, γ·z)
@@ -23,6 +25,7 @@ class Throttle:
         floor: z never falls below it, so that it can come back.
         tolerance: The share of rows that may be lost to chance, when buffers are short, and still count
             as keeping up.
+        headroom: The share of the time that the join may use, if it is known how much it used.
         z: The share of the full work.
         beta: The ratio β that was measured last.
 
@@ -31,24 +34,44 @@ class Throttle:
     0.5
     >>> throttle.update(consumed=100, arrived=100)
     0.6
+    >>> throttle.update(consumed=100, arrived=100, busy=0.97)
+    0.6
     """
 
     boost: float = 1.2
     floor: float = 1e-4
     tolerance: float = 0.01
+    headroom: float = 0.97
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
+    _demand: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_boost(self.boost, self.floor)
 
-    def update(self, consumed: float, arrived: float) -> float:
-        """The new z, after so many rows were consumed and so many arrived since the last call."""
-        _check_measured(consumed=consumed, arrived=arrived)
+    def update(self, consumed: float, arrived: float, busy: float | None = None) -> float:
+        """The new z.
+
+        Args:
+            consumed: Rows that were consumed since the last call.
+            arrived: Rows that arrived since then.
+            busy: The share of that time in which the join worked, if it was measured.
+        """
+        _check_measured(consumed=consumed, arrived=arrived, busy=busy or 0.0)
         self.beta = consumed / arrived if arrived > 0 else 1.0
-        z = self.beta * self.z if self.beta < 1 - self.tolerance else self.boost * self.z
-        self.z = min(1.0, max(self.floor, z))
+        kept_up = self.beta >= 1 - self.tolerance
+        growth = self.boost if kept_up else self.beta
+        if busy:
+            growth = min(growth, self.headroom / self._expected(busy))
+        self.z = min(1.0, max(self.floor, growth * self.z))
         return self.z
+
+    def _expected(self, busy: float) -> float:
+        """How busy the same z would make the next interval, if the load grows as it did."""
+        demand = busy / (min(1.0, self.beta) * self.z) if self.beta > 0 else inf
+        rise = demand / self._demand if 0 < self._demand < demand < inf else 1.0
+        self._demand = demand
+        return busy * (min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else 1.0)
 
 
 @dataclass(slots=True)
@@ -194,6 +217,9 @@ class _Fit:
         return True
 
 
+_STEADY = 1.15  # a load that grows by less is taken to stay
+_STEEPEST = 2.0  # and by more, for an accident
+_SLOWING = 0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 
