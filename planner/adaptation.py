@@ -13,20 +13,17 @@ from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
-from sparkshed.planner.harvest.model import Choice, DirectionModel, JoinModel
+from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.randomdrop import DropDirection, DropHop, full_work, keep_fractions
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
 
-_MICROSECONDS = 1_000_000
 #: How much of the model's error in one interval is corrected at once, as an exponent.
 _TRUST = 0.7
 #: How far an error is corrected.
 _LARGEST = 4.0
-#: What is left of the error of the throttle's scale after an interval, as an exponent.
-_FADING = 0.9
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
 #: A new order must promise this much less, or the inverse of it more, to be worth a change.
@@ -51,9 +48,6 @@ class Policy:
         fixed: Whether the orders are given, not learned.
         by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
         adapt: Δ, seconds between adaptations.
-        given: Whether the budget is given. Then the model's error is corrected, so that the work is that
-            share of the full join's. A throttle does that by itself, and two correcting the same error
-            would overdo it.
     """
 
     chooser: str = "lagrange"
@@ -63,7 +57,6 @@ class Policy:
     fixed: bool = False
     by_selectivity: bool = False
     adapt: float = 5.0
-    given: bool = False
 
 
 class Adapter:
@@ -71,8 +64,6 @@ class Adapter:
 
     The model predicts what a row of each stream costs in a configuration. What it did cost is counted, for
     all rows and not only for those that teach, so the ratio of the two, smoothed, corrects the next prediction.
-    A throttle answers to the same error: it closes when the join was slower than meant. With a budget that
-    follows a throttle, `scale` takes the error out again, so that it is not corrected twice.
     """
 
     def __init__(
@@ -86,9 +77,6 @@ class Adapter:
         self.configuration = configuration
         self.learned: Tally | None = None
         self.corrections = [1.0] * len(configuration.orders)
-        self.scale = 1.0
-        self._promised: list[float] | None = None
-        self._seconds = 0.0
         self._slices = slices
         self._graph = graph
         self._policy = policy
@@ -102,23 +90,21 @@ class Adapter:
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
         self.learned = interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
-        self._seconds += self._policy.adapt
         self._correct(counted)
-        fixed = self._policy.fixed or self._seconds < self._longest_window
+        fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
         learned = self._model(orders)
         if learned is None or throttle >= 1:
             self.configuration = Configuration(orders, throttle, shred=self._policy.shred)
         else:
             self.configuration = self._choose(learned, orders, throttle)
-        self._promised = self._row_costs(corrected=True)
         return self.configuration
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
         """Compare what rows cost with what the model, as it is now, says that they should have."""
         if self.configuration.is_exact:
             return
-        costs = self._row_costs(corrected=False)
+        costs = self._row_costs()
         if costs is None:
             return
         for origin, ((rows, work), cost) in enumerate(zip(counted, costs, strict=True)):
@@ -126,31 +112,21 @@ class Adapter:
                 error = work / (rows * cost)
                 former = self.corrections[origin]
                 self.corrections[origin] = _clipped(former ** (1 - _TRUST) * error**_TRUST)
-        if self._promised is not None and not self._policy.given:
-            meant = sum(rows * cost for (rows, _), cost in zip(counted, self._promised, strict=True))
-            spent = sum(work for _, work in counted)
-            if meant > 0 and spent > 0:
-                pass
 
-    def _row_costs(self, *, corrected: bool) -> list[float] | None:
+    def _row_costs(self) -> list[float] | None:
         """What a row of each stream costs in the current configuration, as far as the model knows."""
         learned = self._model(self.configuration.orders)
         if learned is None:
             return None
-        found = []
-        for origin, direction in enumerate(learned.model.directions):
-            factor = self.corrections[origin] if corrected else 1.0
-            found.append(factor * self._row_cost(learned, origin, direction))
-        return found
+        return [self._row_cost(learned, *numbered) for numbered in enumerate(learned.model.directions)]
 
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
         raise NotImplementedError
 
-    @property
-    def _longest_window(self) -> float:
-        """Seconds until the windows are full; before, they do not show what an order costs."""
-        reach = max(own.basic * (own.last + 1) for row in self._slices for own in row)
-        return reach / _MICROSECONDS
+    def _full_windows(self, origin: int) -> bool:
+        """Whether rows met partners of every age; before, windows do not show what an order costs."""
+        hops = self.learned.directions[origin].hops if self.learned is not None else {}
+        return all(hop.pairs[-1] > 0 for (joined, _), hop in hops.items() if joined == {origin})
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
         raise NotImplementedError
@@ -164,6 +140,9 @@ class Adapter:
         """Lowest selectivity first, within the join graph; an order stays unless one is clearly better."""
         found = []
         for origin, current in enumerate(self.configuration.orders):
+            if not self._full_windows(origin):
+                found.append(current)
+                continue
             joined = [origin]
             for kept in current:
                 options = self._graph.next_streams(joined)
@@ -229,6 +208,8 @@ class HarvestAdapter(Adapter):
         worths = [_worth(direction, price) for direction in learned.model.directions]
         best = list(current)
         for origin, order in enumerate(current):
+            if not self._full_windows(origin):
+                continue
             least = worths[origin] / _WORTH_A_TRY + _NOTICED * sum(worths)
             dearest = learned.model.directions[origin].full_cost / _WORTH_A_CHANGE
             for other in self._others(origin, order):
@@ -259,7 +240,7 @@ class HarvestAdapter(Adapter):
         return True
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        budget = throttle * learned.model.full_cost * self.scale
+        budget = throttle * learned.model.full_cost
         choice = choose(self._corrected(learned.model), budget, self._policy.chooser, self._policy.metric)
         self.expected = (learned, choice)
         dear, cheap = (
@@ -274,14 +255,14 @@ class HarvestAdapter(Adapter):
     def _corrected(self, model: JoinModel) -> JoinModel:
         """The model with the costs that rows turned out to have."""
         directions = [
-            replace(own, hops=tuple(replace(hop, cost=tuple(c * factor for c in hop.cost)) for hop in own.hops))
+            replace(own, hops=tuple(_scaled(hop, factor) for hop in own.hops))
             for own, factor in zip(model.directions, self.corrections, strict=True)
         ]
         return JoinModel(tuple(directions))
 
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
         own = self.configuration
-        settings = [learned.setting(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
+        settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
         dear, cheap = (direction.cost(setting) for setting in settings)
         full = direction.full_cost * (1.0 if own.dear[origin] is None else own.throttle)
         harvested = own.mix * dear + (1 - own.mix) * cheap
@@ -297,18 +278,22 @@ class DropAdapter(Adapter):
         for origin, (order, model) in enumerate(zip(orders, learned.model.directions, strict=True)):
             # Without drops windows were fuller, and more rows probed them.
             hops = [
-                DropHop(target, sum(hop.cost) / kept[target], sum(hop.partials) / kept[target])
+                DropHop(target, hop.base + sum(hop.cost) / kept[target], sum(hop.partials) / kept[target])
                 for target, hop in zip(order, model.hops, strict=True)
             ]
             directions.append(DropDirection(model.rate / kept[origin], tuple(hops)))
         # The model's last hop pays for results already.
-        budget = throttle * full_work(directions) * self.scale
+        budget = throttle * full_work(directions)
         keep = tuple(max(_LEAST_KEPT, share) for share in keep_fractions(directions, budget, output_cost=0.0))
         return Configuration(orders, throttle, shred=self._policy.shred, keep=keep)
 
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
         # What was learned of a hop is what it met, with rows dropped.
         return direction.full_cost / direction.rate
+
+
+def _scaled(hop: HopModel, factor: float) -> HopModel:
+    return replace(hop, cost=tuple(cost * factor for cost in hop.cost), base=hop.base * factor)
 
 
 def _clipped(factor: float) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.kernels import Option, hop
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import Direction, Hop, HopEstimate, KernelEstimate
+from sparkshed.planner.physical import Direction, Hop, HopEstimate, HopKey, KernelEstimate
 
 
 def plan_direction(plan: ShedJoin, origin: int) -> tuple[Direction, tuple[HopEstimate, ...]]:
@@ -36,6 +37,28 @@ def plan_direction(plan: ShedJoin, origin: int) -> tuple[Direction, tuple[HopEst
         joined.append(target)
         probes = partials
     return Direction(origin, tuple(hops)), tuple(estimates)
+
+
+def hop_table(plan: ShedJoin) -> dict[HopKey, Hop]:
+    """The hops of every order that the join graph allows, for orders that change while the join runs."""
+    graph = JoinGraph(len(plan.names), plan.linking)
+    hops: dict[HopKey, Hop] = {}
+
+    def extend(joined: list[int]) -> None:
+        for target in graph.next_streams(joined):
+            key = (joined[0], frozenset(joined), target)
+            if key not in hops:
+                hops[key], _ = hop(plan, joined, target, window_rows(plan, joined[0], target))
+                extend([*joined, target])
+
+    for origin in range(len(plan.names)):
+        extend([origin])
+        # Rows may try any stream first, to learn how selective that is.
+        for target in range(len(plan.names)):
+            if target != origin and graph.linked(origin, target):
+                key = (origin, frozenset([origin]), target)
+                hops.setdefault(key, hop(plan, [origin], target, window_rows(plan, origin, target))[0])
+    return hops
 
 
 def _estimate(option: Option, window: float) -> KernelEstimate:

@@ -19,6 +19,7 @@ from sparkshed.planner.physical import (
     VectorKernel,
     WeightedKernel,
 )
+from sparkshed.planner.picture import shed_lines
 from sparkshed.planner.planner import Planned
 from sparkshed.sql.bounds import duration_text
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
@@ -145,11 +146,12 @@ def _logical_lines(plan: ShedJoin) -> list[str]:
 
 def _physical_lines(planned: Planned) -> list[str]:
     physical, logical = planned.physical, planned.logical
-    lines = [
-        f"ShedJoinExec: strategy={physical.strategy}, work=1, basic={duration_text(physical.spec.basic)}"
-    ]
+    work = 1 if physical.shedding is None else physical.shedding.budget
+    basic = duration_text(physical.spec.basic)
+    lines = [f"ShedJoinExec: strategy={physical.strategy}, work={work:g}, basic={basic}"]
+    lines += [f"  {line}" for line in shed_lines(physical, logical.names)]
     lines.append("  " + _layout_line(physical, logical))
-    for direction in physical.spec.directions:
+    for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
         master = ", master" if direction.origin == physical.layout.master else ""
         lines.append(f"  Direction: {' > '.join([logical.names[direction.origin], *hops])}{master}")

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sparkshed.planner.slices import Slices
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Predicate, Similarity, WeightedOverlap
+
+if TYPE_CHECKING:
+    from sparkshed.planner.shedding import Shedding
 
 #: A time range over more basic windows than this is probed in larger windows.
 MOST_WINDOWS = 8
@@ -195,7 +199,7 @@ class JoinSpec:
         )
 
     def direction(self, origin: int, order: Sequence[int]) -> Direction:
-        """How rows of a stream are joined in another order."""
+        """How rows of a stream are joined in another order, or in the first part of one."""
         known = self.directions[origin]
         if tuple(order) == tuple(hop.target for hop in known.hops):
             return known
@@ -291,10 +295,19 @@ class HopEstimate:
 
 @dataclass(frozen=True, slots=True)
 class ShedJoinExec:
-    """The physical plan of one hinted block."""
+    """The physical plan of one hinted block; without `shedding` it computes everything."""
 
     strategy: str
     spec: JoinSpec
     layout: Layout
     estimates: tuple[tuple[HopEstimate, ...], ...]
     replication: float
+    shedding: Shedding | None = None
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions in the orders that are used first."""
+        if self.shedding is None:
+            return self.spec.directions
+        orders = self.shedding.configuration.orders
+        return tuple(self.spec.direction(origin, order) for origin, order in enumerate(orders))

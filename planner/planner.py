@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparkshed.planner.cost import plan_direction
+from sparkshed.planner.cost import hop_table, plan_direction
 from sparkshed.planner.layout import Resources, choose_layout
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.physical import JoinSpec, OutputColumn, ShedJoinExec, StreamExec
 from sparkshed.planner.rules import RULES
+from sparkshed.planner.shedding import sheds
 from sparkshed.planner.statistics import Statistics
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.rewrite import output_name
@@ -50,6 +51,7 @@ def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
             basic=plan.basic,
             output=_output(plan.block),
             ansi=plan.block.ansi,
+            hops=hop_table(plan) if sheds(plan.hint) else {},
         ),
         layout=layout,
         estimates=tuple(estimates for _, estimates in directions),

@@ -47,6 +47,14 @@ class StreamStatistics:
         share = np.interp(time, self.quantiles, np.linspace(0, 1, len(self.quantiles)))
         return self.rows * float(share)
 
+    def time_at(self, share: float) -> int:
+        """The time before which a share of the rows lies, by interpolation between the quantiles.
+
+        >>> StreamStatistics(100, quantiles=(0, 10, 20)).time_at(0.75)
+        15
+        """
+        return round(float(np.interp(share, np.linspace(0, 1, len(self.quantiles)), self.quantiles)))
+
     @property
     def rate(self) -> float:
         """λ, rows per second."""

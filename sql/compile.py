@@ -16,8 +16,8 @@ from sparkshed.sql.expr import Apply, Call, Col, Expr, Lit, PythonPredicate
 from sparkshed.sql.inputs import Inputs
 from sparkshed.sql.linear import strip
 from sparkshed.sql.pieces import ARITHMETIC, BOOLEAN, CHOICES, COMPARE, application
-from sparkshed.sql.types import FRACTIONAL, INTEGRAL, decimal_of, is_integral, is_numeric
-from sparkshed.sql.typing import Typer, is_evaluated
+from sparkshed.sql.types import FRACTIONAL, INTEGRAL, decimal_of, is_evaluated, is_integral, is_numeric
+from sparkshed.sql.typing import Typer
 
 #: Nodes that can raise an error in ANSI mode.
 _FAILING = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Bracket)

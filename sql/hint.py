@@ -52,9 +52,30 @@ class ShedHint:
         return cast("int | None", self.options.get("basic"))
 
     @property
-    def seed(self) -> int:
-        """Seed of everything random."""
-        return cast("int", self.options.get("seed", 0))
+    def budget(self) -> float | None:
+        """The share of the full join's work that may be spent, None to follow the load."""
+        value = self.options.get("budget", "auto")
+        return None if value == "auto" else cast("float", value)
+
+    @property
+    def shred(self) -> float:
+        """ω, the share of rows to learn from."""
+        return cast("float", self.options.get("shred", 0.1))
+
+    @property
+    def harvest(self) -> tuple[str, str | None]:
+        """The chooser of slices, and its metric if one was written."""
+        return cast("tuple[str, str | None]", self.options.get("harvest", ("lagrange", None)))
+
+    @property
+    def per_stream(self) -> bool:
+        """Whether time correlations are learned as one histogram per stream."""
+        return self.options.get("histograms", "pairwise") == "per_stream"
+
+    @property
+    def seed(self) -> int | None:
+        """Seed of everything random, if written."""
+        return cast("int | None", self.options.get("seed"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,13 +227,6 @@ def _available(hint: ShedHint) -> ShedHint:
                 f"available: {listing(o.name for o in OPTIONS.values() if o.available)}."
             )
             raise UnavailableError(msg)
-    budget = hint.options.get("budget", "auto")
-    if budget not in ("auto", 1.0):
-        msg = (
-            f"SHED option `budget` is {budget}, but a budget below 1 is not available in this version yet. "
-            f"Use 'budget=auto' or 'budget=1' for the exact join."
-        )
-        raise UnavailableError(msg)
     if hint.diffusion.routing == "ctr":
         msg = "SHED option `diffuse=ctr` is not available in this version yet. Use `auto`, `hash` or `atr`."
         raise UnavailableError(msg)

@@ -204,6 +204,7 @@ OPTIONS: dict[str, Option] = {
             "share of new rows that are joined fully, to learn from",
             ("grubjoin", "adaptive"),
             _number(0, 1, open_low=True),
+            available=True,
         ),
         Option(
             "harvest",
@@ -212,6 +213,7 @@ OPTIONS: dict[str, Option] = {
             "how the segments to probe are chosen",
             ("grubjoin",),
             _harvest,
+            available=True,
         ),
         Option(
             "histograms",
@@ -220,6 +222,7 @@ OPTIONS: dict[str, Option] = {
             "what is learned of the time correlations",
             ("grubjoin",),
             _one_of("pairwise", "per_stream"),
+            available=True,
         ),
         Option(
             "order",
@@ -289,9 +292,9 @@ OPTIONS: dict[str, Option] = {
         ),
         Option(
             "seed",
-            "0 in batch planning",
+            "drawn when the statement is planned",
             "a whole number",
-            "makes sampling repeatable",
+            "makes shredding and sampling repeatable",
             STRATEGIES,
             int,
             available=True,

@@ -8,6 +8,9 @@ INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 FRACTIONAL = ("float", "double")
 TIMES = ("timestamp", "timestamp_ntz", "date")
 
+#: Types that the engine evaluates beside numbers and intervals; anything else is left to Spark.
+_EVALUATED = ("boolean", "string", "binary", "date", "timestamp", "timestamp_ntz", "void")
+
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -41,6 +44,11 @@ def is_day_time(type_: str) -> bool:
 def is_whole(type_: str) -> bool:
     """Whether values are whole 64-bit numbers physically, so that bands on them are exact."""
     return is_integral(type_) or type_ in TIMES or is_day_time(type_)
+
+
+def is_evaluated(type_: str) -> bool:
+    """Whether the engine can compute with values of the type."""
+    return is_numeric(type_) or type_ in _EVALUATED or is_day_time(type_)
 
 
 def element_of(type_: str) -> str:

@@ -6,18 +6,10 @@ import re
 from collections.abc import Iterable
 
 from sparkshed.sql.catalog import Catalog
-from sparkshed.sql.types import decimal_of, is_day_time, is_numeric
-
-#: Types that the engine evaluates; anything else is left to Spark.
-_EVALUATED = ("boolean", "string", "binary", "date", "timestamp", "timestamp_ntz", "void")
+from sparkshed.sql.types import decimal_of, is_evaluated, is_numeric
 
 #: Parts of nested types whose values are equal to Spark when their bytes are not, or never equal.
 _NO_KEY = re.compile(r"float|double|map<|variant|collate|interval|void")
-
-
-def is_evaluated(type_: str) -> bool:
-    """Whether the engine can compute with values of the type."""
-    return is_numeric(type_) or type_ in _EVALUATED or is_day_time(type_)
 
 
 def is_key_type(type_: str) -> bool:

@@ -47,12 +47,13 @@ METRICS: dict[str, Metric] = {
 
 
 class _Step:
-    """A direction's next numbers of slices, and what they change."""
+    """A direction's next numbers of slices, its cost and output with them, and the changes of both."""
 
-    __slots__ = ("cost", "counts", "output")
+    __slots__ = ("after", "cost", "counts", "output")
 
-    def __init__(self, counts: list[int], cost: float, output: float) -> None:
-        self.counts, self.cost, self.output = counts, cost, output
+    def __init__(self, counts: list[int], before: tuple[float, float], after: tuple[float, float]) -> None:
+        self.counts, self.after = counts, after
+        self.cost, self.output = after[0] - before[0], after[1] - before[1]
 
 
 class _State:
@@ -73,14 +74,12 @@ class _State:
 
     def step(self, number: int, counts: list[int]) -> _Step:
         """A direction's change to other numbers of slices."""
-        cost, output = self.directions[number].evaluate(counts) if all(counts) else (0.0, 0.0)
-        return _Step(counts, cost - self.own[number][0], output - self.own[number][1])
+        after = self.directions[number].evaluate(counts) if all(counts) else (0.0, 0.0)
+        return _Step(counts, self.own[number], after)
 
     def take(self, number: int, step: _Step) -> None:
         """Makes the change."""
-        cost, output = self.own[number]
-        self.counts[number] = step.counts
-        self.own[number] = (cost + step.cost, output + step.output) if any(step.counts) else (0.0, 0.0)
+        self.counts[number], self.own[number] = step.counts, step.after
         self.total()
 
     def choice(self) -> Choice:

@@ -19,7 +19,7 @@ class DirectionHull:
     A *tail* is a choice of slices for a hop and all later ones. For one partial result that enters the hop,
     it costs T and keeps the share Q of the results. Slice k in front of the tail (T', Q') adds share[k]·Q' to
     Q and cost[k] + partials[k]·T' to T, whatever else is chosen. So for each tail of the next hop the best
-    choices of any size are found by taking slices by that ratio:
+    choices of any size are found by taking slices by that ratio; what a probe costs anyway comes on top:
 
         tails of hop j+1          hop j: slices by ratio, added up         tails of hop j
         (T', Q') corner a   --->  o-o-o-o
@@ -85,7 +85,7 @@ class _Layer:
             ratio = np.where(gain > 0.0, work / gain, inf)
         self._order = ratio.argsort(axis=1, kind="stable")
         gains = np.take_along_axis(gain, self._order, axis=1).cumsum(axis=1).ravel()
-        works = np.take_along_axis(work, self._order, axis=1).cumsum(axis=1).ravel()
+        works = (hop.base + np.take_along_axis(work, self._order, axis=1).cumsum(axis=1)).ravel()
         self._picked = _corners(works, gains)
         self.cost, self.share = works[self._picked], gains[self._picked]
 

@@ -43,12 +43,14 @@ class Learned:
             return None
         return tuple(chosen)
 
-    def setting(self, direction: int, harvest: Harvest) -> DirectionSetting:
-        """The inverse: a harvest as a setting of the model. Slices that the model has not are free."""
+    def places(self, direction: int, harvest: Harvest) -> DirectionSetting:
+        """Slice numbers as a setting of the model: the inverse of :meth:`harvest`."""
         if harvest is None:
             return self.model.directions[direction].full_setting
-        own = zip(self.numbers[direction], harvest, strict=True)
-        return tuple(tuple(place for place, n in enumerate(numbers) if n in chosen) for numbers, chosen in own)
+        return tuple(
+            tuple(place for place, number in enumerate(numbers) if number in chosen)
+            for numbers, chosen in zip(self.numbers[direction], harvest, strict=True)
+        )
 
 
 def learned_model(
@@ -106,7 +108,9 @@ def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -
     if last:
         # Each result is a unit of work.
         cost = cost + partials
-    return HopModel(tuple(cost.tolist()), tuple(partials.tolist()), tuple(scores[used].tolist()))
+    return HopModel(
+        tuple(cost.tolist()), tuple(partials.tolist()), tuple(scores[used].tolist()), hop.searches / probes
+    )
 
 
 def _scores(tally: Tally, origin: int, target: int, slices: Slices, *, per_stream: bool) -> Floats:

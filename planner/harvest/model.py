@@ -30,6 +30,7 @@ class HopModel:
         partials: Partial results that one probe of the slice is expected to find.
         share: Share of the final results whose partner lies in the slice, p_ij^k. Any scale will do:
             it is kept with the sum 1. All zeros mean that nothing is known, and every slice gets the same.
+        base: Work units that a probe takes whatever its slices: the search in an index.
 
     >>> HopModel(cost=(5, 5), partials=(1, 1), share=(3, 1)).share
     (0.75, 0.25)
@@ -38,6 +39,7 @@ class HopModel:
     cost: tuple[float, ...]
     partials: tuple[float, ...]
     share: tuple[float, ...]
+    base: float = 0.0
 
     def __post_init__(self) -> None:
         if not len(self.cost) == len(self.partials) == len(self.share) > 0:
@@ -49,6 +51,9 @@ class HopModel:
             if not (isfinite(sum(values)) and min(values) >= 0):
                 message = f"{name} must be finite and not negative, found {values}."
                 raise ValueError(message)
+        if not (isfinite(self.base) and self.base >= 0):
+            message = f"base must be finite and not negative, found {self.base}."
+            raise ValueError(message)
         object.__setattr__(self, "share", normalised(self.share))
 
 
@@ -81,7 +86,7 @@ class DirectionModel:
             return 0.0
         total, entering = 0.0, 1.0
         for hop, slices in zip(self.hops, setting, strict=True):
-            total += entering * sum([hop.cost[k] for k in slices])
+            total += entering * (hop.base + sum([hop.cost[k] for k in slices]))
             entering *= sum([hop.partials[k] for k in slices])
         return self.rate * total
 

@@ -15,7 +15,7 @@ class RankedHop:
 
     Attributes:
         order: Slices by rank.
-        cost: Cost of the first v slices, for v from 0 to all of them.
+        cost: Cost of a probe of the first v slices, for v from 0 to all of them.
         partials: Partial results found in them.
         share: Share of the final results found in them.
 
@@ -32,7 +32,8 @@ class RankedHop:
             return (-hop.share[k] / hop.cost[k] if hop.cost[k] > 0 else -inf, -hop.share[k])
 
         self.order = sorted(range(self.slices), key=rank)
-        self.cost = list(accumulate((hop.cost[k] for k in self.order), initial=0.0))
+        self.cost = list(accumulate((hop.cost[k] for k in self.order), initial=hop.base))
+        self.cost[0] = 0.0
         self.partials = list(accumulate((hop.partials[k] for k in self.order), initial=0.0))
         self.share = list(accumulate((hop.share[k] for k in self.order), initial=0.0))
         self.share[-1] = 1.0

@@ -23,12 +23,14 @@ class HopTally:
 
     Attributes:
         probes: Partial results that probed.
+        searches: Work units of searches, which do not depend on the slices.
         pairs: Rows within the time bound.
-        touched: Work units.
+        touched: All other work units.
         partials: Partial results found.
     """
 
     probes: float
+    searches: float
     pairs: Floats
     touched: Floats
     partials: Floats
@@ -36,17 +38,19 @@ class HopTally:
     @staticmethod
     def empty(slices: int) -> HopTally:
         """Nothing met yet."""
-        return HopTally(0.0, np.zeros(slices), np.zeros(slices), np.zeros(slices))
+        return HopTally(0.0, 0.0, np.zeros(slices), np.zeros(slices), np.zeros(slices))
 
     def decay(self, factor: float) -> None:
         """Let what was learned so far count less."""
         self.probes *= factor
+        self.searches *= factor
         for counts in (self.pairs, self.touched, self.partials):
             counts *= factor
 
     def add(self, other: HopTally) -> None:
         """Count what another tally met, too."""
         self.probes += other.probes
+        self.searches += other.searches
         self.pairs += other.pairs
         self.touched += other.touched
         self.partials += other.partials
@@ -141,6 +145,12 @@ class Tally:
             own.add(theirs)
         for counts, more in zip(self.streams, other.streams, strict=True):
             counts += more
+
+    def copy(self) -> Tally:
+        """A tally of its own with the same counts."""
+        own = Tally.empty(len(self.directions), len(self.streams[0]) // 2)
+        own.add(self)
+        return own
 
     @staticmethod
     def sum(tallies: Iterable[Tally]) -> Tally | None:

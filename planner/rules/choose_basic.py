@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.shedding import sheds
 
 #: Below this many rows a basic window costs more to visit than its rows to compare.
 MIN_ROWS = 256
@@ -13,7 +14,10 @@ _SECOND = 1_000_000
 
 
 def choose_basic(plan: ShedJoin) -> ShedJoin:
-    """A tenth of the longest window, longer where that would hold too few rows; or as the hint says."""
+    """A tenth of the longest window, longer where that would hold too few rows; or as the hint says.
+
+    Where load is shed it is always a tenth: it is the unit in which slices are chosen, too.
+    """
     if plan.hint.basic is not None:
         return replace(plan, basic=plan.hint.basic)
     streams = plan.statistics.streams
@@ -21,6 +25,8 @@ def choose_basic(plan: ShedJoin) -> ShedJoin:
     bounds = [bound for row in plan.closed.at for bound in row if bound is not None]
     unbounded = any(bound is None for row in plan.closed.at for bound in row)
     window = spread if unbounded else max([0, *bounds])
+    if sheds(plan.hint):
+        return replace(plan, basic=max(1, window // 10))
     densest = max((s.rate for s in streams), default=0.0)
     filled = int(MIN_ROWS / densest * _SECOND) if densest > 0 else _SECOND
     return replace(plan, basic=max(1, window // 10, min(filled, max(spread, 1))))

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from sparkshed.engine.arrays import DAY_US, AnyArray, Bools, Vector, both_valid
+from sparkshed.engine import wide
+from sparkshed.engine.arrays import DAY_US, INT64_MIN, AnyArray, Bools, Vector, both_valid
 from sparkshed.engine.decimals import decimal_arithmetic
 from sparkshed.engine.decode import dtype_of
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.sql.types import decimal_of, is_day_time, is_integral
 
-#: Products below this are exact in doubles' magnitude estimate; larger ones are recomputed exactly.
+#: Products below this are exact in doubles' magnitude estimate; larger ones are divided again.
 _SURE = float(1 << 62)
 
 
@@ -78,7 +79,7 @@ def _exact(op: str, a: AnyArray, b: AnyArray, dtype: np.dtype[Any]) -> tuple[Any
     overflow: Bools
     if op == "*":
         values = a * b
-        overflow = _product_overflow(a, b)
+        overflow = _product_overflow(a, b, values)
     elif op == "+":
         values = a + b
         overflow = ((a ^ values) & (b ^ values)) < 0
@@ -91,12 +92,13 @@ def _exact(op: str, a: AnyArray, b: AnyArray, dtype: np.dtype[Any]) -> tuple[Any
     return values, overflow
 
 
-def _product_overflow(a: AnyArray, b: AnyArray) -> Bools:
-    large = np.abs(a.astype(np.float64) * b.astype(np.float64)) >= _SURE
-    overflow: Bools = np.zeros(large.shape, np.bool_)
-    if large.any():
-        left, right = (np.broadcast_to(side, large.shape)[large].tolist() for side in (a, b))
-        overflow[large] = [not -(1 << 63) <= x * y < 1 << 63 for x, y in zip(left, right, strict=True)]
+def _product_overflow(a: AnyArray, b: AnyArray, product: AnyArray) -> Bools:
+    """Where a product was wrapped: dividing it by one factor does not give the other."""
+    overflow: Bools = np.abs(a.astype(np.float64) * b.astype(np.float64)) >= _SURE
+    if overflow.any():
+        with np.errstate(all="ignore"):
+            wrong = product // np.where(a == 0, 1, a) != b
+        overflow = overflow & (wrong | ((a == -1) & (b == INT64_MIN)))
     return overflow
 
 
@@ -120,15 +122,21 @@ def _division(op: str, left: Vector, right: Vector, *, ansi: bool) -> Vector:
 
 def negate(operand: Vector, type_: str, *, ansi: bool) -> Vector:
     """`-operand`."""
-    values = operand.values
-    if ansi and values.dtype.kind == "i" and decimal_of(type_) is None:
-        fail_where(values == np.iinfo(values.dtype).min, operand.valid, _overflow_message("-", type_))
-    return Vector(np.negative(values), operand.valid)
+    if decimal_of(type_) is not None:
+        return Vector(wide.negative(operand.values), operand.valid)
+    _check_negation("-", operand, type_, ansi=ansi)
+    return Vector(np.negative(operand.values), operand.valid)
 
 
 def absolute(operand: Vector, type_: str, *, ansi: bool) -> Vector:
     """`abs(operand)`."""
+    if decimal_of(type_) is not None:
+        return Vector(wide.absolute(operand.values), operand.valid)
+    _check_negation("abs", operand, type_, ansi=ansi)
+    return Vector(np.absolute(operand.values), operand.valid)
+
+
+def _check_negation(op: str, operand: Vector, type_: str, *, ansi: bool) -> None:
     values = operand.values
-    if ansi and values.dtype.kind == "i" and decimal_of(type_) is None:
-        fail_where(values == np.iinfo(values.dtype).min, operand.valid, _overflow_message("abs", type_))
-    return Vector(np.absolute(values), operand.valid)
+    if ansi and values.dtype.kind == "i":
+        fail_where(values == np.iinfo(values.dtype).min, operand.valid, _overflow_message(op, type_))

@@ -41,13 +41,6 @@ def both_valid(left: Bools | None, right: Bools | None) -> Bools | None:
     return left if right is None else left & right
 
 
-def objects(items: list[Any]) -> AnyArray:
-    """A one-dimensional object array, also when the items are tuples."""
-    out = np.empty(len(items), dtype=object)
-    out[:] = items
-    return out
-
-
 def is_sorted(values: AnyArray) -> bool:
     """Whether the values ascend."""
     return len(values) < 2 or bool((values[1:] >= values[:-1]).all())
@@ -120,6 +113,17 @@ def repeat_ranges(starts: Ints, counts: Ints) -> Ints:
     out = np.repeat(starts - (offsets - counts), counts)
     out += counting(total)
     return out
+
+
+def offsets_of(lengths: AnyArray) -> Ints:
+    """Where each of several pieces starts when they lie one after the other, and the end of the last.
+
+    >>> offsets_of(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def merge_places(first: AnyArray, second: AnyArray) -> tuple[Ints, Ints]:

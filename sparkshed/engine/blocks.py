@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Ints, Vector
+from sparkshed.engine.codes import Codebook
 from sparkshed.engine.compare import compare
 from sparkshed.engine.decode import dtype_of
 from sparkshed.engine.evaluate import Evaluator, Frame
 from sparkshed.engine.lists import Lists
+from sparkshed.engine.wide import alike
 from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr
 from sparkshed.sql.types import FRACTIONAL, decimal_of, is_integral
 
-#: Operators that take decimals, too: they compare or choose, and compute nothing.
+#: Operators that take values of any type: they compare or choose, and compute nothing.
 _COMPARING = {"and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in"} | {
     "case",
     "coalesce",
@@ -33,7 +35,7 @@ _COMPARING = {"and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "i
 
 def is_gridable(expr: Expr) -> bool:
     """Whether :func:`grid_holds` can evaluate an expression."""
-    if isinstance(expr, Apply) or dtype_of(expr.type).hasobject:
+    if isinstance(expr, Apply):
         return False
     if not isinstance(expr, Call):
         return True
@@ -50,7 +52,11 @@ class GridFrame:
     """Rows `down` of the bound streams, each paired with all rows `across` of the target."""
 
     def __init__(self, target: int, shape: tuple[int, int], read: Callable[[Col], Vector]) -> None:
-        """Read columns: of the target one value for each row across, of other streams one for each down."""
+        """Read columns: of the target one value for each row across, of other streams one for each down.
+
+        They are read as :meth:`Evaluator.ready` gives them, so that a caller with many grids has to
+        translate words only once.
+        """
         self._target = target
         self._read = read
         self._memo: dict[tuple[int, int], Vector] = {}
@@ -79,13 +85,21 @@ class GridFrame:
         raise NotImplementedError
 
 
-def grid_holds(expr: Expr, frame: GridFrame, ansi: bool) -> Bools:
+def grid_holds(expr: Expr, frame: GridFrame, ansi: bool, codebook: Codebook | None = None) -> Bools:
     """Where a gridable expression is TRUE, for each pair of the grid; the result may be read-only."""
-    return np.broadcast_to(_GridEvaluator(ansi).holds(expr, frame), frame.shape)
+    return GridEvaluator(ansi, codebook).on_grid(expr, frame)
 
 
-class _GridEvaluator(Evaluator):
+class GridEvaluator(Evaluator):
     """Evaluates whole arrays that broadcast against each other, every operand on every pair."""
+
+    def ready(self, vector: Vector, type_: str) -> Vector:
+        """The frame's columns are ready already."""
+        return vector
+
+    def on_grid(self, expr: Expr, frame: GridFrame) -> Bools:
+        """Where a gridable expression is TRUE, for each pair of the grid; the result may be read-only."""
+        return np.broadcast_to(self.holds(expr, frame), frame.shape)
 
     def holds(self, expr: Expr, frame: Frame) -> Bools:
         """Where the expression is TRUE; a connective of truths needs no third value."""
@@ -120,7 +134,7 @@ class _GridEvaluator(Evaluator):
         chosen = Vector(np.zeros(1, dtype_of(expr.type)), np.zeros(1, np.bool_))
         for wanted, branch in reversed(branches):
             valid = np.where(wanted, _known(branch), _known(chosen))
-            chosen = Vector(np.where(wanted, branch.values, chosen.values), valid)
+            chosen = Vector(np.where(wanted, *alike(branch.values, chosen.values)), valid)
         return chosen
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal, localcontext
-
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sparkshed.engine.arithmetic import fail_where
-from sparkshed.engine.arrays import AnyArray, Bools, Vector, both_valid, objects
-from sparkshed.engine.decimals import each, fit, rescale, shape_of, widen
-from sparkshed.engine.decode import dtype_of, unscale
-from sparkshed.engine.errors import EvaluationError
+from sparkshed.engine.arrays import AnyArray, Bools, Vector, both_valid
+from sparkshed.engine.decimals import DIGITS, MOST_DIGITS, exact, fit, largest, rescale, shape_of
+from sparkshed.engine.decode import COMPACT, dtype_of
+from sparkshed.engine.wide import fits, from_arrow, low_half, narrow, nonzero, to_arrow
 from sparkshed.sql.types import FRACTIONAL, decimal_of, is_integral
 
 _EXACT_DOUBLE = 1 << 53
 _EXACT_POWER = 22
+#: A double has at most this many digits, written as short as possible.
+_DOUBLE_DIGITS = 17
 
 
 def cast(operand: Vector, source: str, target: str, *, ansi: bool) -> Vector:
@@ -75,48 +77,68 @@ def _to_decimal(operand: Vector, source: str, target: str, *, ansi: bool) -> Vec
     _, scale = shape_of(target)
     if source in FRACTIONAL:
         return _parse(values.astype(np.float64), valid, target, ansi=ansi)
-    if source == "boolean":
-        values = values.astype(np.int64)
     _, current = shape_of(source)
-    return fit(rescale(widen(values), current, scale), valid, target, ansi=ansi)
+    if decimal_of(source) is None:
+        values = values.astype(np.int64)
+    return fit(rescale(values, current, scale), valid, target, ansi=ansi)
 
 
 def _parse(values: AnyArray, valid: Bools | None, target: str, *, ansi: bool) -> Vector:
-    """From doubles by their shortest decimal representation."""
+    """From doubles by their shortest decimal representation.
+
+    What is far too large for the type has no room in 256 bits, what is far too small would need more
+    digits behind the point; neither depends on digits.
+    """
     finite = np.isfinite(values)
     if ansi:
         fail_where(~finite, valid, _overflow("double", target))
-    _, scale = shape_of(target)
-    with localcontext() as context:
-        context.prec = 400
-        unit = Decimal(1).scaleb(-scale)
-        items = [
-            unscale(Decimal(repr(v)).quantize(unit, rounding=ROUND_HALF_UP), scale) if ok else 0
-            for v, ok in zip(values.tolist(), finite.tolist(), strict=True)
-        ]
     valid = valid if finite.all() else both_valid(valid, finite)
-    return fit(objects(items), valid, target, ansi=ansi)
+    precision, scale = shape_of(target)
+    size = np.abs(np.where(finite, values, 0.0))
+    huge = size >= 2.0 * 10.0 ** (precision - scale)
+    plain = finite & ~huge & (size >= 10.0 ** -(scale + 1))
+    texts = pa.array(np.where(huge, 2.0 * 10.0 ** (precision - scale), np.where(plain, values, 0.0)))
+    digits = pa.decimal256(MOST_DIGITS, scale + 1 + _DOUBLE_DIGITS)
+    return fit(texts.cast(pa.string()).cast(digits), valid, target, ansi=ansi)
 
 
 def _from_decimal(operand: Vector, source: str, target: str, *, ansi: bool) -> Vector:
-    values, valid = operand
+    values, valid = narrow(operand.values), operand.valid
     _, scale = shape_of(source)
-    unit = 10**scale
     if target == "boolean":
-        return Vector(np.not_equal(values, 0).astype(np.bool_), valid)
+        return Vector(nonzero(values), valid)
     if target in FRACTIONAL:
-        small = (
-            values.dtype != object and scale <= _EXACT_POWER and bool((np.abs(values) <= _EXACT_DOUBLE).all())
-        )
-        doubles = values / float(unit) if small else each(values, lambda v: v / unit)
-        return Vector(doubles.astype(dtype_of(target)), valid)
+        return Vector(_as_doubles(values, scale).astype(dtype_of(target)), valid)
     if not is_integral(target):
         msg = f"a cast from {source} to {target} is not supported"
         raise TypeError(msg)
-    whole = each(values, lambda v: abs(v) // unit * (1 if v >= 0 else -1))
-    limits = np.iinfo(dtype_of(target))
-    beyond = np.array([not limits.min <= v <= limits.max for v in whole.tolist()], np.bool_)
-    if ansi and bool((beyond if valid is None else beyond & valid).any()):
-        raise EvaluationError(_overflow(source, target))
-    wrapped = each(whole, lambda v: (v + (1 << 63)) % (1 << 64) - (1 << 63))
-    return Vector(wrapped.astype(np.int64).astype(dtype_of(target)), valid)
+    whole = _truncated(values, scale)
+    low = low_half(whole)
+    if ansi:
+        limits = np.iinfo(dtype_of(target))
+        fail_where(~fits(whole) | (low < limits.min) | (low > limits.max), valid, _overflow(source, target))
+    return Vector(low.astype(dtype_of(target)), valid)
+
+
+def _as_doubles(values: AnyArray, scale: int) -> AnyArray:
+    """The nearest doubles: by a division where it rounds once, else from the digits."""
+    size = largest(values)
+    if size is not None and size <= _EXACT_DOUBLE and scale <= _EXACT_POWER:
+        return values / float(10**scale)
+    digits = to_arrow(values, pa.decimal128(DIGITS, scale)).cast(pa.string())
+    doubles: AnyArray = digits.cast(pa.float64()).to_numpy()
+    return doubles
+
+
+def _truncated(values: AnyArray, scale: int) -> AnyArray:
+    """Decimals cut off at the point."""
+    if largest(values) is None:
+        whole = pc.trunc(exact(values, scale)).cast(pa.decimal128(DIGITS, 0))
+        return from_arrow(whole)
+    if scale > COMPACT:
+        return np.zeros_like(values)
+    # Division rounds down; what is negative and no whole number comes out one too low.
+    unit = 10**scale
+    floor: AnyArray = values // unit
+    floor += (floor < 0) & (floor * unit != values)
+    return floor

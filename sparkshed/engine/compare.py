@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparkshed.engine import wide
 from sparkshed.engine.arrays import AnyArray, Bools, Vector, both_valid
+from sparkshed.engine.wide import WIDE, alike
 
 
 def _has_nan(values: AnyArray) -> bool:
@@ -13,6 +15,9 @@ def _has_nan(values: AnyArray) -> bool:
 
 def equal(left: AnyArray, right: AnyArray) -> Bools:
     """Elementwise equality of values that are not NULL."""
+    left, right = alike(left, right)
+    if left.dtype == WIDE:
+        return wide.equal(left, right)
     same: Bools = np.equal(left, right).astype(np.bool_, copy=False)
     if _has_nan(left) and _has_nan(right):
         same = same | (np.isnan(left) & np.isnan(right))
@@ -21,6 +26,9 @@ def equal(left: AnyArray, right: AnyArray) -> Bools:
 
 def less(left: AnyArray, right: AnyArray) -> Bools:
     """Elementwise `<`."""
+    left, right = alike(left, right)
+    if left.dtype == WIDE:
+        return wide.less(left, right)
     below: Bools = np.less(left, right).astype(np.bool_, copy=False)
     if _has_nan(right):
         below = below | (np.isnan(right) & ~np.isnan(left))
@@ -29,6 +37,9 @@ def less(left: AnyArray, right: AnyArray) -> Bools:
 
 def less_equal(left: AnyArray, right: AnyArray) -> Bools:
     """Elementwise `<=`."""
+    left, right = alike(left, right)
+    if left.dtype == WIDE:
+        return ~wide.less(right, left)
     below: Bools = np.less_equal(left, right).astype(np.bool_, copy=False)
     if _has_nan(right):
         below = below | np.isnan(right)
@@ -60,7 +71,7 @@ def null_safe_equal(left: Vector, right: Vector) -> Vector:
 
 def extreme(op: str, left: Vector, right: Vector) -> Vector:
     """The larger (`greatest`) or smaller (`least`) operand, the other one where one is NULL."""
-    a, b = left.values, right.values
+    a, b = alike(left.values, right.values)
     keep = ~less(a, b) if op == "greatest" else ~less(b, a)
     if left.valid is None and right.valid is None:
         return Vector(np.where(keep, a, b), None)

@@ -7,22 +7,21 @@ boolean, integers, float  the numpy type of the same width
 date                      days, int32
 timestamps, intervals     microseconds, int64
 decimal(p,s), p <= 18     unscaled value, int64
-wider decimal             unscaled value, Python int in an object array
-string, binary            bytes, which order as Spark orders them
-arrays, structs           nested tuples that order and hash as values
+wider decimal             unscaled value in 128 bits, see :mod:`.wide`
+string, binary, nested    codes, see :class:`.codes.Codebook`
 ========================  ===========================================
 """
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import DAY_US, AnyArray, Bools, Ints, Vector, objects
+from sparkshed.engine.arrays import DAY_US, AnyArray, Bools, Ints, Vector
+from sparkshed.engine.wide import WIDE, from_arrow
 from sparkshed.sql.types import TIMES, decimal_of, is_day_time
 
 _DTYPES: dict[str, str] = {
@@ -36,20 +35,24 @@ _DTYPES: dict[str, str] = {
     "date": "int32",
     "timestamp": "int64",
     "timestamp_ntz": "int64",
+    "void": "bool",
 }
 #: Largest precision whose unscaled values fit 64 bits.
 COMPACT = 18
 _MAX_DAYS = 100_000_000
 
 
+def is_text(type_: str) -> bool:
+    """Whether values are byte strings."""
+    return type_ in ("string", "binary")
+
+
 def dtype_of(type_: str) -> np.dtype[Any]:
     """The numpy type that holds values of a Spark type."""
     if type_ in _DTYPES:
         return np.dtype(_DTYPES[type_])
-    if is_day_time(type_):
-        return np.dtype("int64")
     decimal = decimal_of(type_)
-    return np.dtype("int64" if decimal is not None and decimal[0] <= COMPACT else "O")
+    return WIDE if decimal is not None and decimal[0] > COMPACT else np.dtype("int64")
 
 
 def normalise(array: pa.Array, type_: str) -> pa.Array:
@@ -84,25 +87,26 @@ def decode(array: pa.Array, type_: str) -> Vector:
 def _values(array: pa.Array, type_: str) -> AnyArray:
     decimal = decimal_of(type_)
     if decimal is not None:
-        return _unscaled(array) if decimal[0] <= COMPACT else _wide(array, decimal[1])
+        return _unscaled(array, compact=decimal[0] <= COMPACT)
+    if type_ == "void":
+        return np.zeros(len(array), np.bool_)
     if type_ in TIMES or is_day_time(type_):
         array = array.view(pa.int32() if type_ == "date" else pa.int64())
     elif type_ not in _DTYPES:
-        return _object_values(array)
+        msg = f"values of type {type_} have no numpy form of their own"
+        raise TypeError(msg)
     if array.null_count:
         array = array.fill_null(False if type_ == "boolean" else 0)
     values: AnyArray = array.to_numpy(zero_copy_only=False)
     return values.astype(dtype_of(type_), copy=False)
 
 
-def _unscaled(array: pa.Array) -> Ints:
-    """The low 64 bits of 128-bit decimals, which are the value when it is compact."""
-    words = np.frombuffer(array.buffers()[1], dtype="<i8")
-    return words[2 * array.offset : 2 * (array.offset + len(array)) : 2].astype(np.int64)
-
-
-def _wide(array: pa.Array, scale: int) -> AnyArray:
-    return objects([0 if v is None else unscale(v, scale) for v in array.to_pylist()])
+def _unscaled(array: pa.Array, compact: bool) -> AnyArray:
+    """Unscaled decimals, 0 where they are NULL; the low 64 bits are enough for compact ones."""
+    values = from_arrow(array)
+    values = values["low"].astype(np.int64) if compact else values
+    valid = validity(array)
+    return values if valid is None else np.where(valid, values, np.zeros(1, values.dtype))
 
 
 def unscale(value: Decimal, scale: int) -> int:
@@ -110,28 +114,6 @@ def unscale(value: Decimal, scale: int) -> int:
     with localcontext() as context:
         context.prec = 100
         return int(value.scaleb(scale))
-
-
-def _object_values(array: pa.Array) -> AnyArray:
-    kinds = pa.types
-    if kinds.is_string(array.type) or kinds.is_large_string(array.type):
-        array = array.cast(pa.large_binary())  # Spark's strings need not be valid UTF-8
-    if kinds.is_binary(array.type) or kinds.is_large_binary(array.type):
-        return objects([b"" if v is None else v for v in array.to_pylist()])
-    return objects([freeze(v) for v in array.to_pylist()])
-
-
-def freeze(value: object) -> Any:
-    """A hashable stand-in for a nested value: NULL first, NaN last and equal to itself."""
-    if value is None:
-        return (0,)
-    if isinstance(value, dict):
-        return (1, tuple(freeze(v) for v in value.values()))
-    if isinstance(value, list):
-        return (1, tuple(freeze(v) for v in value))
-    if isinstance(value, float):
-        return (2,) if math.isnan(value) else (1, value + 0.0)
-    return (1, value)
 
 
 def decode_times(array: pa.Array, type_: str) -> Ints:

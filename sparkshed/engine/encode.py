@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sparkshed.engine.arrays import Vector
+from sparkshed.engine.codes import Codebook
+from sparkshed.engine.decode import is_text
+from sparkshed.engine.wide import to_arrow
 from sparkshed.sql.types import decimal_of, is_day_time
 
 _PLAIN = {
@@ -39,18 +41,15 @@ def arrow_type(type_: str) -> pa.DataType:
     raise TypeError(msg)
 
 
-def encode(vector: Vector, type_: str, size: int) -> pa.Array:
+def encode(vector: Vector, type_: str, size: int, codebook: Codebook) -> pa.Array:
     """A vector as `size` Arrow values; a constant is repeated."""
     target = arrow_type(type_)
     values = np.broadcast_to(vector.values, (size,))
     missing = None if vector.valid is None else ~np.broadcast_to(vector.valid, (size,))
-    decimal = decimal_of(type_)
-    if decimal is not None:
-        with localcontext() as context:
-            context.prec = 100
-            items = [Decimal(v).scaleb(-decimal[1]) for v in values.tolist()]
-        return pa.array(items, target, mask=missing)
-    if type_ in ("string", "binary"):
-        return pa.array(values.tolist(), pa.binary(), mask=missing).view(target)
+    if is_text(type_):
+        return codebook.words(values, missing).cast(pa.binary()).view(target)
+    if pa.types.is_decimal(target):
+        decimals = to_arrow(values, target)
+        return decimals if missing is None else pc.if_else(pa.array(missing), None, decimals)
     array = pa.array(values, mask=missing)
     return array if array.type == target else array.view(target)

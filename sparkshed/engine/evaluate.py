@@ -3,26 +3,30 @@
 An operand is evaluated only for the rows that need it: AND and OR stop at the first operand that
 decides, CASE and COALESCE take a branch only for its rows. So in ANSI mode an expression fails on
 exactly the rows on which Spark would fail.
+
+Byte strings are compared by their ranks among all known ones, so every value is a number here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arithmetic import absolute, binary, negate
-from sparkshed.engine.arrays import AnyArray, Bools, Ints, Vector, objects
+from sparkshed.engine.arrays import Bools, Ints, Vector
 from sparkshed.engine.casts import cast
+from sparkshed.engine.codes import Codebook
 from sparkshed.engine.collective import collective, kind_of
 from sparkshed.engine.compare import compare, equal, extreme, null_safe_equal
-from sparkshed.engine.decode import dtype_of, freeze, unscale
+from sparkshed.engine.decode import dtype_of, is_text, unscale
 from sparkshed.engine.encode import encode
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.python import apply_predicate
+from sparkshed.engine.wide import WIDE, from_int, narrow, wide
 from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr, Lit
 from sparkshed.sql.types import decimal_of
 
@@ -38,7 +42,7 @@ class Frame(Protocol):
         """Number of rows."""
 
     def column(self, column: Col) -> Vector:
-        """Values of a column."""
+        """Values of a column; codes for words."""
 
     def lists(self, kind: str, column: Col) -> tuple[Lists, Ints]:
         """All lists of a column of arrays or maps, and which of them each row has."""
@@ -53,9 +57,10 @@ class Frame(Protocol):
 class Evaluator:
     """Evaluates expressions; `ansi` decides whether overflow and division by zero are errors."""
 
-    def __init__(self, ansi: bool) -> None:
-        """Choose the mode."""
+    def __init__(self, ansi: bool, codebook: Codebook | None = None) -> None:
+        """Choose the mode, and the codebook that encoded the columns and knows the conditions' words."""
         self._ansi = ansi
+        self._codebook = Codebook() if codebook is None else codebook
 
     def holds(self, expr: Expr, frame: Frame) -> Bools:
         """Where a boolean expression is TRUE, neither FALSE nor NULL."""
@@ -66,9 +71,9 @@ class Evaluator:
     def evaluate(self, expr: Expr, frame: Frame) -> Vector:
         """The expression's value on each row; constants have length one."""
         if isinstance(expr, Col):
-            return frame.column(expr)
+            return self.ready(frame.column(expr), expr.type)
         if isinstance(expr, Lit):
-            return literal(expr)
+            return self.literal(expr)
         if isinstance(expr, Apply):
             return apply_predicate(expr.predicate, [self._arrow(arg, frame) for arg in expr.args])
         op, args = expr.op, expr.args
@@ -92,6 +97,18 @@ class Evaluator:
                 best = extreme(op, best, operand)
             return best
         return self._simple(expr, operands)
+
+    def ready(self, vector: Vector, type_: str) -> Vector:
+        """A column of rows in the form to compute with: words as ranks, wide decimals as short as can be."""
+        if is_text(type_):
+            return Vector(self._codebook.ranked(vector.values), vector.valid)
+        return Vector(narrow(vector.values), vector.valid) if vector.values.dtype == WIDE else vector
+
+    def literal(self, lit: Lit) -> Vector:
+        """A constant as a vector of length one."""
+        if is_text(lit.type) and lit.value is not None:
+            return Vector(self._codebook.literal(lit), None)
+        return literal(lit)
 
     def _simple(self, expr: Call, operands: Sequence[Vector]) -> Vector:
         operand = operands[0]
@@ -118,7 +135,7 @@ class Evaluator:
         """An argument of a Python predicate."""
         if isinstance(expr, Col):
             return frame.arrow(expr)
-        return encode(self.evaluate(expr, frame), expr.type, frame.size)
+        return encode(self.evaluate(expr, frame), expr.type, frame.size, self._codebook)
 
     def _connective(self, op: str, args: Sequence[Expr], frame: Frame) -> Vector:
         """AND and OR: an operand that equals `decisive` settles a row."""
@@ -190,38 +207,24 @@ class _Output:
 
     def __init__(self, size: int, type_: str) -> None:
         self._values = np.zeros(size, dtype_of(type_))
-        if self._values.dtype.hasobject:
-            self._values[:] = zero_of(type_)
         self.valid = np.zeros(size, np.bool_)
 
     def put(self, rows: Ints, vector: Vector) -> None:
-        self._values[rows] = vector.values
+        self._values[rows] = wide(vector.values) if self._values.dtype == WIDE else vector.values
         self.valid[rows] = True if vector.valid is None else vector.valid
 
     @property
     def vector(self) -> Vector:
-        return Vector(self._values, None if self.valid.all() else self.valid)
-
-
-def zero_of(type_: str) -> Any:
-    """What stands at NULLs in an object column, comparable with real values."""
-    if decimal_of(type_) is not None:
-        return 0
-    return b"" if type_ in ("string", "binary") else (0,)
+        return Vector(narrow(self._values), None if self.valid.all() else self.valid)
 
 
 def literal(lit: Lit) -> Vector:
-    """A constant as a vector of length one."""
+    """A constant that is no word as a vector of length one."""
     dtype = dtype_of(lit.type)
     if lit.value is None:
-        values: AnyArray = objects([zero_of(lit.type)]) if dtype.hasobject else np.zeros(1, dtype)
-        return Vector(values, np.zeros(1, np.bool_))
+        return Vector(np.zeros(1, dtype), np.zeros(1, np.bool_))
     decimal = decimal_of(lit.type)
-    value: Any = lit.value
-    if decimal is not None:
-        value = unscale(value if isinstance(value, Decimal) else Decimal(str(value)), decimal[1])
-    elif isinstance(value, str):
-        value = value.encode()
-    elif dtype.hasobject and lit.type != "binary":
-        value = freeze(value)
-    return Vector(objects([value]) if dtype.hasobject else np.array([value], dtype), None)
+    if decimal is None:
+        return Vector(np.array([lit.value], dtype), None)
+    value = lit.value if isinstance(lit.value, Decimal) else Decimal(str(lit.value))
+    return Vector(from_int(unscale(value, decimal[1])), None)

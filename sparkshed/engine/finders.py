@@ -42,10 +42,11 @@ def bind(
 
 def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: HopCounters) -> Finder:
     kernel, target, limit = hop.kernel, hop.target, spec.chunk
+    evaluator = Evaluator(spec.ansi, stores[target].codebook)
     if isinstance(kernel, EqualityKernel):
         return RangeFinder(EqualityProbe(kernel, target, stores), limit, counters)
     if isinstance(kernel, BandKernel):
-        return RangeFinder(BandProbe(kernel, target, stores, Evaluator(spec.ansi)), limit, counters)
+        return RangeFinder(BandProbe(kernel, target, stores, evaluator), limit, counters)
     if isinstance(kernel, SetKernel):
         columns, least = sides(kernel.overlap, target), kernel.overlap.least
         if kernel.subset == 1:
@@ -55,5 +56,5 @@ def _indexed(spec: JoinSpec, hop: Hop, stores: Sequence[RowStore], counters: Hop
         maps = kernel.overlap
         return PostingsFinder(spec, sides(maps, target), maps.least, kernel.predicate, stores, counters)
     if isinstance(kernel, VectorKernel):
-        return VectorFinder(kernel, target, stores, limit, counters, Evaluator(spec.ansi))
+        return VectorFinder(kernel, target, stores, limit, counters, evaluator)
     return RangeFinder(ScanProbe(), limit, counters)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 
 from sparkshed.engine.arrays import Bools, Ints, Vector
-from sparkshed.engine.blocks import GridFrame, grid_holds
+from sparkshed.engine.blocks import GridEvaluator, GridFrame
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finding import Pairs, gathered
@@ -21,6 +21,8 @@ from sparkshed.planner.physical import JoinSpec
 from sparkshed.sql.expr import Col, columns_of
 from sparkshed.sql.predicate import Predicate
 
+#: Columns of partial results and of windows, ready to compute with, while one chunk is probed.
+_Ready = dict[tuple[BasicWindow | int, int], Vector]
 #: Pairs of a tile: what an expression computes for them stays in the second-level cache.
 _CELLS = 1 << 17
 
@@ -45,9 +47,9 @@ class GridFinder:
         self._predicate = predicate
         self._stores = stores
         self._counters = counters
-        self._ansi = spec.ansi
         self._limit = spec.chunk
-        self._evaluator = Evaluator(spec.ansi)
+        self._evaluator = Evaluator(spec.ansi, stores[target].codebook)
+        self._on_grid = GridEvaluator(spec.ansi, stores[target].codebook)
         self._program = Program.of(predicate.expr)
         own = {column.column for column in columns_of(predicate.expr) if column.stream == target}
         self._values = {column: _Values(stores[target], column) for column in own}
@@ -62,6 +64,7 @@ class GridFinder:
 
     def _tile_by_tile(self, partials: Partials, windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
         cells = min(_CELLS, self._limit)
+        ready: _Ready = {}
         for count, tile in tiles(windows, low, high, None, Shape(cells, cells)):
             self._counters.comparisons += count
             inside = tile.outside()
@@ -69,7 +72,7 @@ class GridFinder:
                 np.logical_not(inside, out=inside)
             settled = True
             try:
-                passed = self._holds(partials, tile)
+                passed = self._holds(partials, tile, ready)
                 passed = passed if inside is None else passed & inside
             except EvaluationError:
                 settled = False
@@ -78,28 +81,37 @@ class GridFinder:
             if len(found):
                 yield tile.pairs(found, settled=settled)
 
-    def _holds(self, partials: Partials, tile: Tile) -> Bools:
+    def _holds(self, partials: Partials, tile: Tile, ready: _Ready) -> Bools:
         shape = (len(tile.picks), tile.end - tile.begin)
-        if self._program is not None:
-            vectors = [self._vector(column, partials, tile) for column in self._program.columns]
-            if all(vector.valid is None for vector in vectors):
-                return self._program.run([vector.values for vector in vectors], shape)
 
         def read(column: Col) -> Vector:
-            return self._vector(column, partials, tile)
+            return self._vector(column, partials, tile, ready)
 
-        return grid_holds(self._predicate.expr, GridFrame(self._target, shape, read), self._ansi)
+        if self._program is not None:
+            vectors = [read(column) for column in self._program.columns]
+            if all(vector.valid is None for vector in vectors):
+                words = [self._evaluator.literal(lit).values for lit in self._program.words]
+                return self._program.run([vector.values for vector in vectors], shape, words)
+        return self._on_grid.on_grid(self._predicate.expr, GridFrame(self._target, shape, read))
 
-    def _vector(self, column: Col, partials: Partials, tile: Tile) -> Vector:
+    def _vector(self, column: Col, partials: Partials, tile: Tile, ready: _Ready) -> Vector:
         """A column of the partial results down the tile, or of the target's rows across it."""
-        if column.stream != self._target:
-            values, valid = partials.column(column.stream, column.column).take(tile.picks)
-            place = (-1, 1)
+        own = column.stream == self._target
+        key = (tile.window if own else column.stream, column.column)
+        if key not in ready:
+            whole: Vector = (
+                tile.window.index(self._values[column.column])
+                if own
+                else partials.column(column.stream, column.column)
+            )
+            ready[key] = self._evaluator.ready(whole, column.type)
+        values, valid = ready[key]
+        if own:
+            values = values[tile.begin : tile.end]
+            valid = None if valid is None else valid[tile.begin : tile.end]
         else:
-            whole: Vector = tile.window.index(self._values[column.column])
-            values = whole.values[tile.begin : tile.end]
-            valid = None if whole.valid is None else whole.valid[tile.begin : tile.end]
-            place = (1, -1)
+            values, valid = ready[key].take(tile.picks)
+        place = (1, -1) if own else (-1, 1)
         return Vector(values.reshape(place), None if valid is None else valid.reshape(place))
 
 
@@ -108,7 +120,7 @@ def _everywhere(tile: Tile) -> Bools:
 
 
 class _Values:
-    """A column of a window's rows, next to each other."""
+    """A column of a window's rows, next to each other; words as codes, since ranks do not last."""
 
     def __init__(self, store: RowStore, column: int) -> None:
         self._store = store

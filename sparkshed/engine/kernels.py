@@ -19,6 +19,7 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.index import HashIndex, Needles, SortedIndex, hashes, sorted_by
 from sparkshed.engine.partials import Candidates, Partials, distinct
 from sparkshed.engine.store import RowStore
+from sparkshed.engine.wide import as_double
 from sparkshed.engine.windows import BasicWindow
 from sparkshed.planner.physical import BandKernel, EqualityKernel
 from sparkshed.sql.expr import Col
@@ -242,7 +243,7 @@ def _as_whole(array: pa.Array, type_: str) -> Vector:
 
 def _as_double(array: pa.Array, type_: str) -> Vector:
     values, valid = decode(array, type_)
-    doubles = values.astype(np.float64, copy=False)
+    doubles = as_double(values)
     decimal = decimal_of(type_)
     return Vector(doubles if decimal is None else doubles / 10.0 ** decimal[1], valid)
 

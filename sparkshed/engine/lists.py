@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkshed.engine.arrays import AnyArray, Bools, Ints
+from sparkshed.engine.arrays import AnyArray, Bools, Ints, offsets_of
 from sparkshed.engine.codes import Codebook
 from sparkshed.engine.decode import decode, dtype_of, normalise, validity
 from sparkshed.engine.growing import Growing, Mask
@@ -117,7 +117,7 @@ def empty_lists(kind: str, type_: str) -> Lists:
 def _elements(array: pa.Array) -> tuple[Ints, pa.Array]:
     """Offsets and elements of an array column, whatever layout Arrow uses, without those of NULL rows."""
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    return _offsets(lengths), array.flatten()
+    return offsets_of(lengths), array.flatten()
 
 
 def _entries(array: pa.MapArray) -> tuple[Ints, pa.Array, pa.Array]:
@@ -129,14 +129,8 @@ def _entries(array: pa.MapArray) -> tuple[Ints, pa.Array, pa.Array]:
     valid = validity(array)
     if valid is not None and lengths[~valid].any():
         kept = pa.array(first + np.flatnonzero(np.repeat(valid, lengths)))
-        return _offsets(lengths * valid), keys.take(kept), items.take(kept)
-    return _offsets(lengths), keys.slice(first, last - first), items.slice(first, last - first)
-
-
-def _offsets(lengths: AnyArray) -> Ints:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+        return offsets_of(lengths * valid), keys.take(kept), items.take(kept)
+    return offsets_of(lengths), keys.slice(first, last - first), items.slice(first, last - first)
 
 
 def _distinct(offsets: Ints, codes: Codes) -> tuple[Ints, Codes]:
@@ -151,4 +145,4 @@ def _distinct(offsets: Ints, codes: Codes) -> tuple[Ints, Codes]:
     np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
     pairs = pairs[first]
     lengths = np.bincount(pairs >> 32, minlength=len(offsets) - 1)
-    return _offsets(lengths), pairs.astype(np.int32)
+    return offsets_of(lengths), pairs.astype(np.int32)

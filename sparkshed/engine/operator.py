@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.codes import Codebook
+from sparkshed.engine.decode import is_text
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, HopCounters, Statistics, StreamCounters
@@ -17,8 +18,8 @@ from sparkshed.engine.strategies.protocol import Part, Strategy
 from sparkshed.engine.windows import Windows
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.physical import JoinSpec
-from sparkshed.sql.expr import columns_of
+from sparkshed.planner.physical import BandKernel, Hop, JoinSpec, VectorKernel, WeightedKernel
+from sparkshed.sql.expr import Apply, Call, Col, Expr, columns_of
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -48,7 +49,9 @@ class JoinOperator:
             seed: Of the samples that windows are thinned to.
         """
         self._spec = spec
-        self._codebook = Codebook()
+        conditions = list(_conditions(spec))
+        self._codebook = Codebook(conditions)
+        self._texts = sorted({(c.stream, c.column) for e in conditions for c in _compared_words(e)})
         used = _used_columns(spec)
         self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
         self._windows = [Windows(spec.basic, seed + i) for i, _ in enumerate(spec.streams)]
@@ -130,6 +133,9 @@ class JoinOperator:
         return start, start + len(times)
 
     def _join(self, ranges: Sequence[tuple[int, int]], new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
+        # All words must be known before one is compared: their ranks depend on each other.
+        for stream, column in self._texts:
+            self._stores[stream].values(column)
         for origin, (start, stop) in enumerate(ranges):
             if start == stop:
                 continue
@@ -143,8 +149,7 @@ class JoinOperator:
     def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
         order = self.strategy.configuration.orders[origin]
         if part.only is not None:
-            order = (part.only, *(target for target in order if target != part.only))
-            self._direction(origin, order).explore(part.rows, self._windows, new, part.probing)
+            self._direction(origin, (part.only,)).explore(part.rows, self._windows, new, part.probing)
             return
         for results in self._direction(origin, order).run(part.rows, self._windows, new, part.probing):
             if part.observe is not None:
@@ -205,12 +210,39 @@ class JoinOperator:
                 store.forget()
 
 
+def _conditions(spec: JoinSpec) -> Iterator[Expr]:
+    """Every expression that is evaluated, also those that a kernel falls back on."""
+    for hop in _hops(spec):
+        kernel = hop.kernel
+        own = kernel.predicates if isinstance(kernel, BandKernel) else ()
+        if isinstance(kernel, (WeightedKernel, VectorKernel)):
+            own = (kernel.predicate,)
+        for predicate in (*hop.checks, *own):
+            yield predicate.expr
+
+
+def _compared_words(expr: Expr) -> Iterator[Col]:
+    """Columns of words that are computed with; those that a Python predicate reads stay in Arrow."""
+    if isinstance(expr, Col):
+        if is_text(expr.type):
+            yield expr
+    elif isinstance(expr, (Call, Apply)):
+        for arg in expr.args:
+            if not (isinstance(expr, Apply) and isinstance(arg, Col)):
+                yield from _compared_words(arg)
+
+
+def _hops(spec: JoinSpec) -> list[Hop]:
+    """The hops of all directions, in any order."""
+    return [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
+
+
 def _used_columns(spec: JoinSpec) -> list[set[int]]:
     """Columns that the output, a kernel or a check reads, by stream."""
     used: list[set[int]] = [set() for _ in spec.streams]
     for output in spec.output:
         used[output.stream].add(output.column)
-    for hop in (*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()):
+    for hop in _hops(spec):
         columns = [column for check in hop.checks for column in columns_of(check.expr)]
         for form in hop.kernel.forms:
             columns += [form.left, form.right]

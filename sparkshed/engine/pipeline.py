@@ -42,7 +42,7 @@ class HopExec:
         self._target = hop.target
         self._stores = stores
         self._counters = counters
-        self._evaluator = Evaluator(spec.ansi)
+        self._evaluator = Evaluator(spec.ansi, stores[0].codebook)
         self._finder, self._checks = bind(spec, hop, stores, counters)
         self._last = number == len(direction.hops) - 1
 
@@ -190,8 +190,8 @@ class DirectionExec:
         self._origin = direction.origin
         self._targets = [hop.target for hop in direction.hops]
         self._hops = [
-            HopExec(spec, direction, number, stores, hop)
-            for number, hop in enumerate(counters.hops)
+            HopExec(spec, direction, number, stores, counters.hops[number])
+            for number in range(len(direction.hops))
         ]
         self._stores = stores
         self._limit = spec.chunk

@@ -90,7 +90,7 @@ class PostingsFinder:
         self._stores = stores
         self._limit = spec.chunk
         self._counters = counters
-        self._evaluator = Evaluator(spec.ansi)
+        self._evaluator = Evaluator(spec.ansi, stores[0].codebook)
         self.key: Hashable = ("postings", self._own.column, self._kind)
 
     def index(self, window: BasicWindow) -> Lookups:

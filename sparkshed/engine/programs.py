@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sparkshed.engine.arrays import AnyArray, Bools
-from sparkshed.engine.decode import dtype_of
+from sparkshed.engine.decode import dtype_of, is_text
 from sparkshed.engine.evaluate import literal
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.types import FRACTIONAL, TIMES, is_integral
@@ -45,10 +45,11 @@ class Program:
     def __init__(self, compiler: _Compiler, result: int) -> None:
         """Take the steps; a slot is free after its last use."""
         self.columns = compiler.columns
+        self.words = compiler.words
         self._constants = compiler.constants
         self._steps = compiler.steps
         self._result = result
-        first = len(self.columns) + len(self._constants)
+        first = len(self.columns) + len(self.words) + len(self._constants)
         last_use = {slot: number for number, step in enumerate(self._steps) for slot in step.operands}
         last_use[result] = len(self._steps)
         self._freed = [
@@ -66,9 +67,15 @@ class Program:
         except _NotNumericError:
             return None
 
-    def run(self, columns: Sequence[AnyArray], shape: tuple[int, int]) -> Bools:
-        """Where the condition holds; the result is valid until the next run."""
-        slots: list[AnyArray] = [*columns, *self._constants]
+    def run(
+        self, columns: Sequence[AnyArray], shape: tuple[int, int], words: Sequence[AnyArray] = ()
+    ) -> Bools:
+        """Where the condition holds; the result is valid until the next run.
+
+        Words are compared by their ranks, which change from batch to batch; so the caller has those of
+        the constants, too.
+        """
+        slots: list[AnyArray] = [*columns, *(word.reshape(1, 1) for word in words), *self._constants]
         owned: dict[int, AnyArray] = {}
         with np.errstate(all="ignore"):
             for step, freed in zip(self._steps, self._freed, strict=True):
@@ -123,11 +130,12 @@ class _Compiler:
 
     def __init__(self, expr: Expr) -> None:
         self.columns: list[Col] = []
+        self.words: list[Lit] = []
         self.constants: list[AnyArray] = []
         self.steps: list[_Step] = []
         self._slots: dict[Expr | tuple[Any, ...], int] = {}
         self._collect(expr)
-        self._known = len(self.columns) + len(self.constants)
+        self._known = len(self.columns) + len(self.words) + len(self.constants)
 
     def _collect(self, expr: Expr) -> None:
         """Columns and constants come before the first step."""
@@ -143,8 +151,10 @@ class _Compiler:
 
         walk(expr)
         self.columns = [leaf for leaf in leaves if isinstance(leaf, Col)]
-        constants = [leaf for leaf in leaves if isinstance(leaf, Lit)]
-        ordered: list[Expr] = [*self.columns, *constants]
+        literals = [leaf for leaf in leaves if isinstance(leaf, Lit)]
+        self.words = [lit for lit in literals if is_text(lit.type)]
+        constants = [lit for lit in literals if not is_text(lit.type)]
+        ordered: list[Expr] = [*self.columns, *self.words, *constants]
         self._slots.update({leaf: number for number, leaf in enumerate(ordered)})
         self.constants = [literal(leaf).values.reshape(1, 1) for leaf in constants]
 
@@ -156,7 +166,7 @@ class _Compiler:
         return self._slots[key]
 
     def number(self, expr: Expr) -> int:
-        """The slot of a number, or of a time."""
+        """The slot of a number, of a time, or of a word's rank."""
         if not isinstance(expr, Call):
             return self._leaf(expr)
         if expr.type not in FRACTIONAL:
@@ -171,7 +181,7 @@ class _Compiler:
         return self._step(_ARITHMETIC[expr.op], tuple(map(self.number, expr.args)), dtype)
 
     def _leaf(self, expr: Expr) -> int:
-        known = expr.type in FRACTIONAL or is_integral(expr.type) or expr.type in TIMES
+        known = expr.type in FRACTIONAL or is_integral(expr.type) or expr.type in TIMES or is_text(expr.type)
         if not known or (isinstance(expr, Lit) and (expr.value is None or expr.value != expr.value)):
             raise _NotNumericError
         return self._slots[expr]

@@ -139,8 +139,11 @@ class SampledPair:
         if isinstance(kernel, WeightedKernel) or kernel.subset == 1:
             return float(lengths.mean()) if len(lengths) else 1.0
         rule = SetRule(kernel.overlap.least, kernel.subset)
-        counts = [rule.count(int(length)) for length in lengths]
-        return sum(counts) / len(counts) if counts else 1.0
+        if not len(lengths):
+            return 1.0
+        different, rows = np.unique(lengths, return_counts=True)
+        counts = np.array([rule.count(int(length)) for length in different])
+        return float((counts * rows).sum() / len(lengths))
 
     def _width(self, predicate: Predicate) -> float:
         if not isinstance(predicate.form, (Overlap, WeightedOverlap, Similarity)):

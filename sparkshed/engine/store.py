@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sparkshed.engine.arrays import Ints, Vector, is_sorted
 from sparkshed.engine.codes import Codebook
-from sparkshed.engine.decode import decode, decode_times, normalise, validity
+from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.errors import NullTimeError
 from sparkshed.engine.growing import Growing, Lane
 from sparkshed.engine.lists import FORMS, ListLane, Lists, empty_lists
@@ -30,7 +30,7 @@ class RowStore:
         """Hold the columns `kept` of the stream; all others are dropped on entry."""
         self._stream = stream
         self._kept = sorted({*kept, stream.time})
-        self._codebook = codebook
+        self.codebook = codebook
         self._chunks: list[dict[int, pa.Array]] = []
         self._lanes: dict[tuple[Compute, int], Lane] = {}
         self._list_lanes: dict[tuple[str, int], ListLane] = {}
@@ -103,12 +103,12 @@ class RowStore:
         return taken.chunk(0) if taken.num_chunks == 1 else pa.concat_arrays(taken.chunks)
 
     def values(self, column: int) -> Vector:
-        """A column as the evaluator reads it."""
-        return self.lane(decode, column)
+        """A column as the evaluator reads it: words as codes."""
+        return self.lane(self.codebook.values, column)
 
     def codes(self, column: int) -> Vector:
         """A column as 64-bit equality codes."""
-        return self.lane(self._codebook.encode, column)
+        return self.lane(self.codebook.encode, column)
 
     def lane(self, compute: Compute, column: int) -> Vector:
         """A column in the form that `compute` gives it, computed once per row."""
@@ -128,7 +128,7 @@ class RowStore:
         if lane.size < self.size:
             for chunk in self.arrow(column, lane.size).chunks:
                 if len(chunk):
-                    lane.extend(FORMS[kind](chunk, type_, self._codebook))
+                    lane.extend(FORMS[kind](chunk, type_, self.codebook))
         return lane.lists
 
     def compact(self, rows: Ints) -> None:

@@ -101,7 +101,7 @@ class _HopWatch:
 
     def begin(self, windows: Windows, low: Ints, high: Ints) -> None:
         """They probe windows, each in its time range."""
-        self._before = self._counters.work
+        self._before = (self._counters.comparisons, self._counters.searches)
         self._entries = np.zeros(self._slices.count)
         self._pairs = _rows_by_slice(windows.times, self._times, low, high, self._slices)
 
@@ -115,7 +115,9 @@ class _HopWatch:
 
     def end(self) -> None:
         """Spread the work over the slices: one unit where a candidate was, the rest by rows in time."""
-        work = self._counters.work - self._before
+        compared, searched = self._before
+        work = self._counters.comparisons - compared
+        self._tally.searches += self._counters.searches - searched
         entries, pairs = float(self._entries.sum()), float(self._pairs.sum())
         if entries >= work:
             self._tally.touched += self._entries * (work / entries if entries else 0.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, StructField, StructType
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.group import join_group, pilot_group
 from sparkshed.engine.python import utc_type
+from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, Layout, ShedJoinExec
 from sparkshed.spark.inputs import STREAM, Inputs
 from sparkshed.spark.times import segment_of
@@ -21,13 +24,17 @@ GROUP = "__shed_group"
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
-    frames = [
+    rows = inputs.union(_grouped(plan, inputs), [GROUP]).repartitionById(plan.layout.groups, GROUP)
+    join = group_join(plan, inputs.slots.places)
+    return rows.groupBy(GROUP).applyInArrow(join, _output_schema(plan.spec, inputs))
+
+
+def _grouped(plan: ShedJoinExec, inputs: Inputs) -> list[DataFrame]:
+    """The streams, each row once for every group that it belongs to."""
+    return [
         frame.selectExpr("*", f"{_group(plan, number)} AS {GROUP}")
         for number, frame in enumerate(inputs.frames)
     ]
-    rows = inputs.union(frames, [GROUP]).repartitionById(plan.layout.groups, GROUP)
-    join = group_join(plan.spec, inputs.slots.places, plan.layout.master)
-    return rows.groupBy(GROUP).applyInArrow(join, _output_schema(plan.spec, inputs))
 
 
 def _group(plan: ShedJoinExec, stream: int) -> str:
@@ -63,28 +70,53 @@ def _output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
 
 
 def group_join(
-    spec: JoinSpec, places: tuple[tuple[int, ...], ...], master: int
+    plan: ShedJoinExec, places: tuple[tuple[int, ...], ...]
 ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """The function that joins one group on a worker.
-
-    The master's rows arrive last, so each of its results is found from them, and no other direction
-    has any work.
-    """
+    """The function that joins one group on a worker."""
+    spec, master, shedding = plan.spec, plan.layout.master, plan.shedding
 
     def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = in_utc(pa.Table.from_batches(batches))
-        numbers = table.column(STREAM)
-        streams = {}
-        for stream, columns in enumerate(places):
-            rows = table.filter(pc.equal(numbers, stream))
-            streams[stream] = rows.select([f"s{place}" for place in columns])
-        del table
-        operator = JoinOperator(spec)
-        last = {master: streams.pop(master)}
-        for batch in (streams, last):
-            yield from operator.process(batch)
+        number, streams = _by_stream(batches, places)
+        yield from join_group(spec, master, streams, shedding, number)
 
     return join
+
+
+def _by_stream(
+    batches: Iterator[pa.RecordBatch], places: tuple[tuple[int, ...], ...]
+) -> tuple[int, dict[int, pa.Table]]:
+    """The number of a group, and its rows by stream."""
+    table = in_utc(pa.Table.from_batches(batches))
+    numbers = table.column(STREAM)
+    streams = {}
+    for stream, columns in enumerate(places):
+        rows = table.filter(pc.equal(numbers, stream))
+        streams[stream] = rows.select([f"s{place}" for place in columns])
+    return table.column(GROUP)[0].as_py(), streams
+
+
+def pilot(plan: ShedJoinExec, inputs: Inputs, cuts: tuple[int, ...]) -> Tally | None:
+    """What the rows of a few stretches of time teach; None if there are none.
+
+    Args:
+        plan: The plan, with what it is to shed.
+        inputs: The streams.
+        cuts: Times between the stretches; those with odd numbers are looked at. Everything without cuts.
+    """
+    assert plan.shedding is not None
+    layout = Layout(plan.layout.master, cuts=cuts)
+    groups = "true" if not cuts else f"{GROUP} % 2 = 1"
+    frames = [frame.where(groups) for frame in _grouped(replace(plan, layout=layout), inputs)]
+    spec, shedding, places = plan.spec, plan.shedding, inputs.slots.places
+
+    def learn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        number, streams = _by_stream(batches, places)
+        tally = pilot_group(spec, layout.master, streams, shedding, number)
+        yield pa.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
+
+    rows = inputs.union(frames, [GROUP]).repartitionById(layout.groups, GROUP)
+    found = rows.groupBy(GROUP).applyInArrow(learn, "tally binary").collect()
+    return Tally.sum(pickle.loads(row.tally) for row in found)
 
 
 def in_utc(table: pa.Table) -> pa.Table:

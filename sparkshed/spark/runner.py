@@ -18,9 +18,11 @@ from sparkshed.planner.explain import explain_text
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.planner import Planned, plan_join
 from sparkshed.planner.rules.close_bounds import closed_bounds
+from sparkshed.planner.shedding import sheds
 from sparkshed.spark.batch import execute
 from sparkshed.spark.catalog import SparkCatalog
 from sparkshed.spark.inputs import read_inputs
+from sparkshed.spark.shedding import plan_shedding
 from sparkshed.spark.statistics import gather, refine
 from sparkshed.sql.analyse import analyse
 from sparkshed.sql.dialect import tokenize
@@ -133,6 +135,8 @@ class _Road:
         resources = Resources(self._session.sparkContext.defaultParallelism)
         planned = plan_join(joined, statistics, resources)
         planned = plan_join(joined, refine(planned, sample), resources)
+        if sheds(joined.hint):
+            planned = plan_shedding(planned, inputs)
         view = f"__shed_{uuid.uuid4().hex}"
         execute(planned.physical, inputs).createTempView(view)
         self._views.callback(self._session.catalog.dropTempView, view)

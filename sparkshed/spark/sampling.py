@@ -75,7 +75,7 @@ def _look_at(
         for table, (_, found) in zip(tables, times, strict=True)
     ]
     stretches = _stretches(counted, bounds)
-    generator = np.random.default_rng(block.hint.seed)
+    generator = np.random.default_rng(block.hint.seed or 0)
     samples, shares = [], []
     for table, (places, found) in zip(tables, times, strict=True):
         inside = np.zeros(len(found), np.bool_)
@@ -160,7 +160,7 @@ def _sample(
         kept = frame.where(" OR ".join(conditions) or "false")
         expected = sum(statistics.rows_between(start, end) for start, end in stretches)
         share = min(1.0, SAMPLE_ROWS / max(1.0, expected))
-        frames.append(kept.where(F.rand(block.hint.seed) < share) if share < 1 else kept)
+        frames.append(kept.where(F.rand(block.hint.seed or 0) < share) if share < 1 else kept)
         shares.append(share)
     thinned = [_thinned(table) for table in _by_stream(inputs.union(frames).toArrow(), inputs)]
     return Sample(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from itertools import permutations
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from sparkshed.planner.physical import (
     Direction,
     EqualityKernel,
     Hop,
+    HopKey,
     JoinSpec,
     Kernel,
     OutputColumn,
@@ -80,11 +82,13 @@ def value(rng: Random, name: str) -> Any:
     if name == "day":
         return rng.randint(0, 2)
     if name == "s":
-        return rng.choice(["", "a", "ä"])
+        return rng.choice(["", "a", "a", "ä", "ab", "a\0", "a rather long word", "a rather long wore"])
     if name in ("d", "f"):
         return rng.choice([0.0, -0.0, 0.5, 0.5, 1.0, math.nan, math.inf, -math.inf])
     if name == "flag":
         return rng.random() < 0.5
+    if name == "w" and rng.random() < 0.3:
+        return rng.choice([-1, 1]) * 10**22 + Decimal(rng.randint(-1, 1) * 5).scaleb(-1)
     return Decimal(rng.randint(-1, 1) * 5).scaleb(-1)
 
 
@@ -195,7 +199,7 @@ class World:
         return Predicate("inexact", expr, Band(left, right, low, high, False))
 
     def _general(self) -> Predicate | None:
-        pair = self._pair(["k", "s", "d"])
+        pair = self._pair(["k", "s", "d", "w"])
         if pair is None:
             return None
         left, right = self.column(pair[0], pair[1]), self.column(pair[0], pair[2])
@@ -210,13 +214,29 @@ class World:
             Call("=", (Call("greatest", (left, right), left.type), left), "boolean"),
             Call("<", (Call("coalesce", (left, right), left.type), right), "boolean"),
         ]
+        if pair[0] == "s":
+            word = Lit(self.rng.choice(["a", "a rather long word", "b", ""]), "string", "word")
+            options += [
+                Call("and", (less, Call(self.rng.choice(["<", "="]), (right, word), "boolean")), "boolean"),
+                Call("not", (Call("in", (left, right, word), "boolean"),), "boolean"),
+                Call("=", (Call("case", (null, word, left), "string"), right), "boolean"),
+            ]
         return Predicate("general", self.rng.choice(options))
 
     def spec(self, chunk: int, basic: int) -> JoinSpec:
         m = len(self.streams)
         output = tuple(OutputColumn(i, self.ids[i], f"id{i}") for i in range(m))
         directions = tuple(self._direction(i) for i in range(m))
-        return JoinSpec(tuple(self.streams), self.bounds, directions, basic, output, chunk)
+        hops = dict(self._first_hops())
+        return JoinSpec(tuple(self.streams), self.bounds, directions, basic, output, chunk, hops=hops)
+
+    def _first_hops(self) -> Iterator[tuple[HopKey, Hop]]:
+        """Hops from single streams to any other: rows may try them."""
+        for origin, target in permutations(range(len(self.streams)), 2):
+            due = [p for p in self.predicates if p.streams == {origin, target}]
+            kernel, used = self._kernel(due, target)
+            left = tuple(p for p in due if p not in used)
+            yield (origin, frozenset([origin]), target), Hop(target, kernel, left)
 
     def _direction(self, origin: int) -> Direction:
         others = [i for i in range(len(self.streams)) if i != origin]

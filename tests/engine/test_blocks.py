@@ -14,6 +14,7 @@ from engine.build import lit
 from engine.test_evaluate import vector
 from sparkshed.engine.arrays import Ints, Vector
 from sparkshed.engine.blocks import GridFrame, grid_holds, is_gridable
+from sparkshed.engine.codes import Codebook
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.programs import Program
@@ -31,6 +32,8 @@ VALUES: dict[str, list[Any]] = {
     "timestamp": [0, 1, (1 << 63) - 1, None],
     DAY_TIME: [0, -5, None],
     "decimal(10,2)": [0, 1, None],
+    "string": ["", "a", "ab", "ä", "a\0", None],
+    "decimal(30,2)": [0, 1, -(10**25), 10**25 + 1, None],
 }
 NUMBERS = ("tinyint", "int", "bigint", "float", "double")
 #: Columns 0 … of every stream, one for each type.
@@ -103,7 +106,7 @@ def call(op: str, type_: str, *args: st.SearchStrategy[Expr]) -> st.SearchStrate
     return st.tuples(*args).map(lambda found: Call(op, found, type_))
 
 
-def frames(seed: int, down: int, across: int) -> tuple[GridFrame, Pairs]:
+def frames(seed: int, down: int, across: int, codebook: Codebook) -> tuple[GridFrame, Pairs]:
     """Random rows of streams 0 and 1 down and of stream 2 across, as a grid and as pairs."""
     rng = np.random.default_rng(seed)
     sides: dict[tuple[int, int], Vector] = {}
@@ -111,33 +114,34 @@ def frames(seed: int, down: int, across: int) -> tuple[GridFrame, Pairs]:
         for number, type_ in enumerate(COLUMNS):
             options = VALUES[type_] if rng.random() < 0.7 else [v for v in VALUES[type_] if v is not None]
             values = [options[i] for i in rng.integers(0, len(options), size)]
-            sides[stream, number] = vector(values, type_)
+            sides[stream, number] = vector(values, type_, codebook)
     picks, rows = np.repeat(np.arange(down), across), np.tile(np.arange(across), down)
 
     def side(column: Col) -> Vector:
-        return sides[column.stream, column.column]
+        return Evaluator(True, codebook).ready(sides[column.stream, column.column], column.type)
 
     expanded = {key: found.take(rows if key[0] == 2 else picks) for key, found in sides.items()}
     return GridFrame(2, (down, across), side), Pairs(expanded, down * across)
 
 
-def agree(expr: Expr, grid: GridFrame, pairs: Pairs, ansi: bool) -> bool:
-    found = grid_holds(expr, grid, ansi)
+def agree(expr: Expr, grid: GridFrame, pairs: Pairs, ansi: bool, codebook: Codebook) -> bool:
+    found = grid_holds(expr, grid, ansi, codebook)
     assert found.dtype == np.bool_ and found.shape == grid.shape
-    return found.ravel().tolist() == Evaluator(ansi).holds(expr, pairs).tolist()
+    return found.ravel().tolist() == Evaluator(ansi, codebook).holds(expr, pairs).tolist()
 
 
 @given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
 @settings(max_examples=500, deadline=None)
 def test_a_grid_agrees_with_its_pairs(expr: Expr, seed: int, down: int, across: int) -> None:
-    grid, pairs = frames(seed, down, across)
+    codebook = Codebook([expr])
+    grid, pairs = frames(seed, down, across, codebook)
     assert is_gridable(expr)
-    assert agree(expr, grid, pairs, ansi=False)
+    assert agree(expr, grid, pairs, ansi=False, codebook=codebook)
     try:
-        grid_holds(expr, grid, ansi=True)
+        grid_holds(expr, grid, True, codebook)
     except EvaluationError:
         return
-    assert agree(expr, grid, pairs, ansi=True)
+    assert agree(expr, grid, pairs, ansi=True, codebook=codebook)
 
 
 @given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
@@ -146,12 +150,15 @@ def test_a_program_agrees_with_the_grid(expr: Expr, seed: int, down: int, across
     program = Program.of(expr)
     if program is None:
         return
+    codebook = Codebook([expr])
+    evaluator = Evaluator(True, codebook)
     for number in range(2):
-        grid, _ = frames(seed + number, down, across)
+        grid, _ = frames(seed + number, down, across, codebook)
         vectors = [grid.column(column) for column in program.columns]
+        words = [evaluator.literal(word).values for word in program.words]
         if all(found.valid is None for found in vectors):
-            found = program.run([values for values, _ in vectors], grid.shape)
-            assert found.tolist() == grid_holds(expr, grid, ansi=True).tolist()
+            found = program.run([values for values, _ in vectors], grid.shape, words)
+            assert found.tolist() == grid_holds(expr, grid, True, codebook).tolist()
 
 
 X, Y = Col(0, COLUMNS.index("double"), "double", "x"), Col(2, COLUMNS.index("double"), "double", "y")
@@ -179,8 +186,8 @@ ZERO, ONE = lit(0.0, "double"), lit(1.0, "double")
             Call("<", (Col(0, 9, "decimal(10,2)", "c"), Col(2, 9, "decimal(10,2)", "c")), "boolean"),
             True,
         ),
-        (Call("=", (Col(0, 9, "string", "s"), Col(2, 9, "string", "s")), "boolean"), False),
-        (Call("isnull", (Col(0, 9, "decimal(30,2)", "w"),), "boolean"), False),
+        (Call("=", (Col(0, 9, "string", "s"), Col(2, 9, "string", "s")), "boolean"), True),
+        (Call("isnull", (Col(0, 9, "decimal(30,2)", "w"),), "boolean"), True),
         (
             Call("dot", (Col(0, 9, "array<double>", "v"), Col(2, 9, "array<double>", "v")), "double"),
             False,
@@ -248,6 +255,7 @@ def test_what_is_no_program(expr: Expr) -> None:
 
 
 def test_a_condition_on_one_side_is_broadcast() -> None:
-    grid, pairs = frames(1, 3, 4)
+    codebook = Codebook()
+    grid, pairs = frames(1, 3, 4, codebook)
     for expr in (Call("<", (X, ONE), "boolean"), Call("isnull", (Y,), "boolean"), lit(True, "boolean")):
-        assert agree(expr, grid, pairs, ansi=True)
+        assert agree(expr, grid, pairs, ansi=True, codebook=codebook)

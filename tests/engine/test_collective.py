@@ -274,5 +274,5 @@ def test_python_predicate_gets_columns_constants_and_computed_values() -> None:
         (left, Call("overlap", (left, right), "int"), Lit("x", "string", "'x'")),
     )
     frame = pairs_of("overlap", [["a", "b"], None], [["b"], ["b", "a"]])
-    assert bits(Evaluator(ansi=True).evaluate(expr, frame)) == ["False", "True", None, None]
+    assert bits(Evaluator(True, Codebook([expr])).evaluate(expr, frame)) == ["False", "True", None, None]
     assert seen == [([["a", "b"]] * 2, [1, 2], ["x", "x"])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ import pytest
 
 from engine.build import ARROW, lit
 from sparkshed.engine.arrays import Ints, Vector
-from sparkshed.engine.decode import decode
+from sparkshed.engine.codes import Codebook
+from sparkshed.engine.encode import encode
 from sparkshed.engine.errors import EvaluationError
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.sql.expr import Call, Col, Expr
@@ -47,7 +48,8 @@ def arrow_type(type_: str) -> pa.DataType:
     return pa.decimal128(*shape) if shape else {**ARROW, **EXTRA}[type_]
 
 
-def vector(values: list[Any], type_: str) -> Vector:
+def vector(values: list[Any], type_: str, codebook: Codebook | None = None) -> Vector:
+    decode = (Codebook() if codebook is None else codebook).values
     if type_ in ("timestamp", "date", "interval day to second"):
         array = pa.array(values, pa.int32() if type_ == "date" else pa.int64())
         return decode(array.cast(arrow_type(type_)), type_)
@@ -55,13 +57,18 @@ def vector(values: list[Any], type_: str) -> Vector:
 
 
 def run(expr: Expr, *columns: tuple[list[Any], str], ansi: bool = True) -> list[Any]:
-    frame = Columns([vector(values, type_) for values, type_ in columns])
-    values, valid = Evaluator(ansi).evaluate(expr, frame)
+    codebook = Codebook([expr])
+    frame = Columns([vector(values, type_, codebook) for values, type_ in columns])
+    found = Evaluator(ansi, codebook).evaluate(expr, frame)
+    values, valid = found
     size = frame.size
-    shape = decimal_of(expr.type)
     out = np.broadcast_to(values, (size,)).tolist()
-    if shape:
-        out = [Decimal(v).scaleb(-shape[1], Context(prec=60)) for v in out]
+    if decimal_of(expr.type) or expr.type == "string":
+        out = (
+            encode(found, expr.type, size, codebook)
+            .cast(pa.binary() if expr.type == "string" else arrow_type(expr.type))
+            .to_pylist()
+        )
     known = [True] * size if valid is None else np.broadcast_to(valid, (size,)).tolist()
     return [v if ok else None for v, ok in zip(out, known, strict=True)]
 

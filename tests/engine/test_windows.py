@@ -85,3 +85,41 @@ def test_expiry_looks_at_no_more_than_what_it_drops() -> None:
     assert (windows.size, len(windows)) == (980, 98)
     assert windows.ordered[0].times[0] == 20
     assert windows.expire(25) == 0
+
+
+SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+
+
+@given(cuts=SIZES, share=st.floats(0.01, 1), seed=st.integers(0, 99))
+def test_a_thinned_window_is_evenly_spread_and_grows_with_its_rows(cuts, share, seed) -> None:
+    windows, start, before = Windows(1000, seed), 0, np.empty(0, np.int64)
+    for count in cuts:
+        windows.add(start, np.arange(start, start + count))
+        start += count
+        thin = windows.thin(share)
+        rows = np.concatenate([w.rows for w in thin.ordered]) if len(thin) else np.empty(0, np.int64)
+        assert thin.size == len(rows) == len(thin.times)
+        assert abs(len(rows) - share * start) <= 1
+        assert (np.diff(rows) <= np.ceil(1 / share) + 1e-9).all()
+        assert rows[: len(before)].tolist() == before.tolist()
+        before = rows
+    assert windows.thin(1.0) is windows
+
+
+def test_every_row_is_as_likely_in_a_thinned_window() -> None:
+    seen = np.zeros(100)
+    for seed in range(400):
+        windows = Windows(1000, seed)
+        windows.add(0, np.arange(100))
+        seen[windows.thin(0.3).ordered[0].rows] += 1
+    # 400 draws with probability 0.3: four standard deviations are 37.
+    assert np.abs(seen - 120).max() < 37
+
+
+def test_thinned_windows_expire_and_are_thinned_anew_when_the_share_changes() -> None:
+    windows = Windows(10, 3)
+    windows.add(0, np.arange(100))
+    assert windows.thin(0.5).size == pytest.approx(50, abs=10)
+    windows.expire(50)
+    assert windows.thin(0.5).times.min() >= 50
+    assert windows.thin(0.2).coarse(4).size == windows.thin(0.2).size < 20

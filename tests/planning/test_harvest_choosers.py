@@ -180,6 +180,14 @@ def test_degenerate_models(model, z):
     check(model, z * model.full_cost)
 
 
+def test_taking_away_dear_slices_leaves_no_rounding_behind():
+    first = HopModel(cost=(1e-6,), partials=(189285.0,), share=(1,))
+    last = HopModel(cost=(0, 0, 60508), partials=(0, 0, 0), share=(1, 1, 1))
+    model = JoinModel((DirectionModel(3, 1, (first, last)),))
+    assert choose(model, 0.0, "greedy_reverse").dear == (((), ()),)
+    assert choose(model, 3e-6, "greedy_reverse").dear == (((0,), (0, 1)),)
+
+
 @pytest.mark.parametrize("chooser", CHOOSERS)
 def test_free_work_is_done_without_a_budget(chooser):
     hop = HopModel(cost=(0, 1), partials=(0, 0), share=(1, 3))

@@ -69,7 +69,8 @@ class Learning(Exact):
 
         It is a different one each time, so that orders can be chosen by the selectivities of all pairs.
         """
-        first, *others = self.configuration.orders[origin]
+        joined = frozenset([origin])
+        others = [s for s in self.configuration.orders[origin][1:] if (origin, joined, s) in self._spec.hops]
         if others:
             self._turn += 1
             target = others[self._turn % len(others)]

@@ -1,0 +1,97 @@
+"""One group of a batch join: all rows are there, and those of the master stream come last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from sparkshed.engine.arrays import Ints
+from sparkshed.engine.decode import decode_times, normalise
+from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.strategies.grubjoin import GrubJoin
+from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.strategies.randomdrop import RandomDrop
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.shedding import Shedding
+
+#: Master rows between two adaptations, at least, and the number of adaptations, at most.
+_LEAST_ROWS = 256
+_MOST_STEPS = 16
+
+STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
+
+
+def join_group(
+    spec: JoinSpec, master: int, streams: Mapping[int, pa.Table], shedding: Shedding | None, number: int
+) -> Iterator[pa.RecordBatch]:
+    """The results of one group.
+
+    The master's rows come last, so each result is found from them, and no other direction has any work.
+    A strategy that sheds takes them in portions, in the order of time, and adapts between these.
+
+    Args:
+        spec: What is joined, and how.
+        master: Number of the master stream.
+        streams: Rows by stream.
+        shedding: What is shed; None for the exact join.
+        number: Of the group, so that groups draw different random numbers.
+    """
+    others = {stream: rows for stream, rows in streams.items() if stream != master}
+    rows = streams[master]
+    if shedding is None:
+        operator = JoinOperator(spec)
+        for batch in (others, {master: rows}):
+            yield from operator.process(batch)
+        return
+    seed = (shedding.seed, number)
+    strategy = strategy_of(shedding, shedding.configuration, seed)
+    operator = JoinOperator(spec, strategy, _derived(seed))
+    adapter = shedding.adapter(spec)
+    yield from operator.process(others)
+    strategy.take()
+    for portion in _portions(spec, master, rows):
+        yield from operator.process({master: portion})
+        strategy.configure(adapter.adapt(strategy.take(), shedding.budget))
+
+
+def pilot_group(
+    spec: JoinSpec, master: int, streams: Mapping[int, pa.Table], shedding: Shedding, number: int
+) -> Tally:
+    """What the master's rows of one group teach: all of them are shredded, and nothing is emitted."""
+    seed = (shedding.seed, number)
+    # Rows that harvest nothing but are all shredded: they see a share of their first window.
+    off = (((),) * (len(streams) - 1),) * len(streams)
+    configuration = Configuration(shedding.configuration.orders, shedding.budget, off, off, shred=1.0)
+    strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
+    operator = JoinOperator(spec, strategy, _derived(seed))
+    for batch in ({s: rows for s, rows in streams.items() if s != master}, {master: streams[master]}):
+        for _ in operator.process(batch):
+            pass
+    return strategy.take()
+
+
+def strategy_of(shedding: Shedding, configuration: Configuration, seed: tuple[int, ...]) -> Learning:
+    """The strategy of a plan."""
+    kind = STRATEGIES[shedding.strategy]
+    return kind(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
+
+
+def _derived(seed: tuple[int, ...]) -> int:
+    """One number made of several."""
+    return int(np.random.SeedSequence(seed).generate_state(1)[0])
+
+
+def _portions(spec: JoinSpec, master: int, rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in the order of time, in portions of equal size."""
+    stream = spec.streams[master]
+    column = normalise(rows.column(stream.time).combine_chunks(), stream.types[stream.time])
+    times: Ints = decode_times(column, stream.types[stream.time])
+    ordered = rows.take(pa.array(times.argsort(kind="stable")))
+    steps = min(_MOST_STEPS, max(1, ordered.num_rows // _LEAST_ROWS))
+    size = -(-max(1, ordered.num_rows) // steps)
+    for start in range(0, ordered.num_rows, size):
+        yield ordered.slice(start, size)

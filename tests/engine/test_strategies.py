@@ -1,0 +1,230 @@
+"""Strategies: never a wrong or doubled row, harvests are exact, and what is missed is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.build import World, collect, table
+from sparkshed.engine import JoinOperator
+from sparkshed.engine.strategies.grubjoin import GrubJoin
+from sparkshed.engine.strategies.randomdrop import RandomDrop
+from sparkshed.experiments.joins import SECOND, camera_join
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.workloads.cameras import camera_streams, camera_table
+
+
+def batches(rng: Random, world: World, count: int) -> list[dict[int, pa.Table]]:
+    """The rows of a random join in random micro-batches."""
+    cuts: list[dict[int, list]] = [{} for _ in range(count)]
+    for stream, rows in enumerate(world.rows):
+        for row in rows:
+            cuts[rng.randrange(count)].setdefault(stream, []).append(row)
+    return [{s: table(rows, world.streams[s]) for s, rows in cut.items()} for cut in cuts]
+
+
+def random_configuration(rng: Random, spec, *, drop: bool) -> Configuration:
+    def harvest(origin: int):
+        if rng.random() < 0.2:
+            return None
+        return tuple(
+            tuple(k for k in range(own.first, own.last + 1) if rng.random() < 0.6)
+            for own in (spec.slices[origin][target] for target in spec.orders[origin])
+        )
+
+    streams = range(len(spec.streams))
+    return Configuration(
+        spec.orders,
+        throttle=rng.choice([0.05, 0.3, 0.9, 1.0]),
+        dear=() if drop else tuple(map(harvest, streams)),
+        cheap=() if drop else tuple(map(harvest, streams)),
+        mix=rng.random(),
+        shred=rng.choice([0.0, 0.1, 0.7, 1.0]),
+        keep=tuple(rng.choice([0.1, 0.6, 1.0]) for _ in streams) if drop else (),
+    )
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop]), st.integers(2, 4))
+def test_shed_output_is_part_of_the_exact_answer(seed, kind, m):
+    rng = Random(seed)
+    world = World(rng, m, 12)
+    spec = world.spec(chunk=rng.choice([1, 7, 1000]), basic=rng.choice([1, 3, 50]))
+    cut = batches(rng, world, 3)
+    exact = JoinOperator(spec)
+    strategy = kind(
+        random_configuration(rng, spec, drop=kind is RandomDrop), np.random.default_rng(seed), per_stream=True
+    )
+    shed = JoinOperator(spec, strategy, seed)
+    whole: Counter = Counter()
+    found: Counter = Counter()
+    for batch in cut:
+        whole += collect(exact, batch, spec.chunk)
+        found += collect(shed, batch, spec.chunk)
+        strategy.configure(random_configuration(rng, spec, drop=kind is RandomDrop))
+    assert found <= whole
+    assert strategy.completeness.delivered == sum(found.values())
+    low, high = strategy.completeness.interval
+    assert 0 <= low <= strategy.completeness.share <= high <= 1
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop]))
+def test_with_everything_allowed_the_answer_is_exact(seed, kind):
+    rng = Random(seed)
+    world = World(rng, 3, 15)
+    spec = world.spec(chunk=50, basic=3)
+    cut = batches(rng, world, 3)
+    configuration = Configuration(spec.orders, shred=rng.choice([0.0, 0.3, 1.0]))
+    strategy = kind(configuration, np.random.default_rng(seed))
+    exact, shed = JoinOperator(spec), JoinOperator(spec, strategy)
+    for batch in cut:
+        assert collect(shed, batch, 50) == collect(exact, batch, 50)
+    assert strategy.completeness.share == 1
+    assert strategy.completeness.interval == (1, 1)
+
+
+def cameras(rate=60.0, seconds=12.0, seed=0, m=3):
+    tau, kappa = (0, 1, 3, 2, 0)[:m], (2, 2, 50, 50, 50)[:m]
+    streams = camera_streams(rate, seconds, tau, kappa, D=200, eta=10, seeds=range(seed, seed + m))
+    return [camera_table(stream) for stream in streams]
+
+
+def in_batches(tables, seconds=1.5):
+    first = min(t.column("ts")[0].value for t in tables)
+    times = [t.column("ts").cast(pa.int64()).to_numpy() - first for t in tables]
+    for start in range(0, int(max(own[-1] for own in times)) + 1, int(seconds * SECOND)):
+        yield {
+            i: t.slice(lo, hi - lo)
+            for i, (t, own) in enumerate(zip(tables, times, strict=True))
+            for lo, hi in [own.searchsorted([start, start + int(seconds * SECOND)])]
+        }
+
+
+def run(operator: JoinOperator, cut) -> Counter:
+    found: Counter = Counter()
+    for batch in cut:
+        for chunk in operator.process(batch):
+            found.update(zip(*(column.to_pylist() for column in chunk.columns), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_harvest_finds_exactly_the_results_in_its_slices(indexed):
+    tables = cameras()
+    join = camera_join(3, window=4, basic=0.5, indexed=indexed)
+    order, chosen = (2, 1), ((1, 2, 5, 6, 7), (0, 2, 3))
+    harvests = (chosen, ((), ()), None)
+    configuration = Configuration((order, (0, 2), (0, 1)), 0.5, harvests, harvests)
+    operator = JoinOperator(join.spec, GrubJoin(configuration, np.random.default_rng(0)))
+    times = [t.column("ts").cast(pa.int64()).to_numpy() for t in tables]
+    expected = Counter()
+    for ids, count in run(JoinOperator(join.spec), in_batches(tables)).items():
+        t = [int(own[i]) for own, i in zip(times, ids, strict=True)]
+        last = max(range(3), key=lambda s: (t[s], s))
+        lags = [(t[0] - t[target]) // (SECOND // 2) for target in order]
+        inside = all(min(lag, 7) in own for lag, own in zip(lags, chosen, strict=True))
+        if last == 2 or (last == 0 and inside):
+            expected[ids] += count
+    assert sum(expected.values()) > 1000
+    assert run(operator, in_batches(tables)) == expected
+    assert operator.statistics.directions[1].work == 0
+
+
+def test_orders_change_between_batches_without_a_trace():
+    tables = cameras(rate=40, m=4)
+    join = camera_join(4, window=4, basic=0.5, indexed=True)
+    strategy = GrubJoin(Configuration(join.spec.orders, shred=0.2), np.random.default_rng(0))
+    operator = JoinOperator(join.spec, strategy)
+    rng = Random(1)
+    found: Counter = Counter()
+    for batch in in_batches(tables):
+        found += run(operator, [batch])
+        orders = [rng.sample([k for k in range(4) if k != i], 3) for i in range(4)]
+        strategy.configure(Configuration(tuple(map(tuple, orders)), shred=0.2))
+    assert sum(found.values()) > 1000
+    assert found == run(JoinOperator(join.spec), in_batches(tables))
+
+
+def test_rows_that_see_everything_teach_the_exact_counts():
+    tables = cameras(rate=30)
+    for indexed in (False, True):
+        join = camera_join(3, window=4, basic=0.5, indexed=indexed)
+        strategy = GrubJoin(Configuration(join.spec.orders, shred=1.0), np.random.default_rng(0))
+        operator = JoinOperator(join.spec, strategy)
+        found = run(operator, in_batches(tables))
+        times = [t.column("ts").cast(pa.int64()).to_numpy() for t in tables]
+        assert sum(d.results for d in strategy.tally.directions) == sum(found.values())
+        for origin, tally in enumerate(strategy.tally.directions):
+            assert tally.rows == tally.learned == tables[origin].num_rows
+            for target in range(3):
+                if target != origin:
+                    lags = [
+                        min((int(times[origin][ids[origin]]) - int(times[target][ids[target]])) // 500_000, 7)
+                        for ids in found
+                        if _last(times, ids) == origin
+                    ]
+                    expected = np.bincount(np.array(lags, int) + 8, minlength=16)
+                    assert tally.lag(target, 16).tolist() == expected.tolist()
+            first, second = join.spec.orders[origin]
+            hop = tally.hop((frozenset([origin, first]), second), 16)
+            counters = operator.statistics.directions[origin].hops[1]
+            assert hop.touched.sum() + hop.searches == pytest.approx(counters.work)
+            assert hop.partials.sum() == counters.partials == tally.results
+
+
+
+def _last(times, ids) -> int:
+    t = [int(own[i]) for own, i in zip(times, ids, strict=True)]
+    return max(range(3), key=lambda s: (t[s], s))
+
+
+def estimates(kind, configuration, join, tables, seeds):
+    """Completeness, delivered and true number of results, for each seed."""
+    whole = sum(run(JoinOperator(join.spec), in_batches(tables)).values())
+    for seed in seeds:
+        strategy = kind(configuration, np.random.default_rng(seed))
+        operator = JoinOperator(join.spec, strategy, seed)
+        parts = Completeness()
+        for batch in in_batches(tables):
+            for _ in operator.process(batch):
+                pass
+            parts += operator.completeness
+        assert parts.delivered == strategy.completeness.delivered
+        yield strategy.completeness, whole
+
+
+HARVEST = ((4, 5, 6), tuple(range(-8, 8)))
+GRUB = Configuration(
+    ((2, 1), (0, 2), (0, 1)),
+    0.3,
+    (HARVEST, ((1, 2, 3), (1, 2, 3)), ((), ())),
+    (((5, 6), (1, 2, 3)), ((), ()), ((), ())),
+    0.4,
+    0.1,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "configuration"),
+    [(GrubJoin, GRUB), (RandomDrop, Configuration(GRUB.orders, 0.3, shred=0.1, keep=(0.5, 0.8, 0.7)))],
+)
+def test_the_interval_covers_the_true_share(kind, configuration):
+    """Over 200 seeded runs: no bias, and the 95 % interval covers the truth in at least 90 % of them."""
+    join = camera_join(3, window=4, basic=0.5, indexed=True)
+    found = list(estimates(kind, configuration, join, cameras(), range(200)))
+    totals = [c.delivered + c.missed for c, _ in found]
+    whole = found[0][1]
+    assert np.mean(totals) == pytest.approx(whole, rel=4 * np.std(totals) / whole / len(totals) ** 0.5)
+    covered = [c.interval[0] <= c.delivered / whole <= c.interval[1] for c, whole in found]
+    assert np.mean(covered) >= 0.9
+    # An interval that always covers could be as wide as it likes: this one is not.
+    widths = [c.interval[1] - c.interval[0] for c, _ in found]
+    assert np.mean(widths) < 0.35
