@@ -31,7 +31,7 @@ class DirectionWatch:
         thin: float,
         histograms: Sequence[Floats] | None = None,
     ) -> None:
-        """Watch rows that see a share `thin` of their first window.
+        """Watch rows that see a share `thin` of each window.
 
         `histograms`, one per stream, get the lags of results against the first stream.
         """
@@ -48,7 +48,7 @@ class DirectionWatch:
         joined = frozenset([self._origin, *self._order[:number]])
         target, slices = self._order[number], self._slices[number]
         tally = self._tally.hop((joined, target), slices.count)
-        tally.probes += partials.size * (self._thin if number == 0 else 1.0)
+        tally.probes += partials.size * self._thin
         return _HopWatch(tally, slices, partials.times(self._origin), self._stores[target], counters)
 
     def results(self, results: Partials | Candidates, rows: Sequence[Ints]) -> list[Ints]:

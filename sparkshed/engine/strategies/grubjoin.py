@@ -24,7 +24,7 @@ class GrubJoin(Learning):
 
     The new rows of a stream are of three kinds::
 
-        share ω            shredded: join everything, but see only a share z of their first window
+        share ω            shredded: see a share of every window, so thin that z of the results are left
         (1 - ω) · mix      join the slices of the dearer setting
         (1 - ω)(1 - mix)   join the slices of the cheaper one
 
@@ -58,7 +58,9 @@ class GrubJoin(Learning):
     def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
         configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
-        thin = 1.0 if full else configuration.throttle
+        # With all windows thinned alike, as many results are left as if only the first one were. But they
+        # come from more rows, and so teach more.
+        thin = 1.0 if full else configuration.throttle ** (1 / len(configuration.orders[origin]))
         watch = self.watch(origin, rows, thin)
         shred = _Shred(self, origin, rows, watch, thin)
         yield Part(rows, Probing(thin=thin, watch=watch), shred.observe)
@@ -71,7 +73,7 @@ class _Shred:
     """Results of the shredded rows of one stream in one micro-batch.
 
     A result that the other rows would miss with probability u stands for u·(1 - ω)/ω of their results;
-    and as shredded rows see a share z of a window, each result stands for 1/z of them.
+    and as shredded rows find a share z of their results, each result stands for 1/z of them.
     """
 
     def __init__(self, grub: GrubJoin, origin: int, rows: Ints, watch: DirectionWatch, thin: float) -> None:
@@ -82,12 +84,12 @@ class _Shred:
         self._missing: Floats = np.zeros(int(rows[-1]) - self._first + 1)
         self._mixing: Floats = np.zeros(len(self._missing))
         self._watch = watch
-        self._thin = thin
+        self._thin, self._found = thin, thin ** len(self._order)
         self._shred, self._mix = configuration.shred, configuration.mix
         slices = grub.slices_of(origin)
         self._dear = _masks(slices, configuration.dear[origin])
         self._cheap = _masks(slices, configuration.cheap[origin])
-        self._ledger = grub.ledgers[self._order[0]]
+        self._ledgers = [grub.ledgers[target] for target in self._order]
         self._deliver = grub.deliver
         self._missed = 0.0
 
@@ -103,8 +105,9 @@ class _Shred:
         own = results.rows_of(self._origin) - self._first
         self._missing += np.bincount(own, unseen, len(self._missing))
         self._mixing += np.bincount(own, dear - cheap, len(self._missing))
-        amounts = (unseen * (1 - self._shred) / self._shred + (1 - self._thin)) / self._thin
-        self._ledger.add(rows[0], amounts * math.sqrt(1 - self._thin))
+        amounts = (unseen * (1 - self._shred) / self._shred + (1 - self._found)) / self._found
+        for ledger, own_rows in zip(self._ledgers, rows, strict=True):
+            ledger.add(own_rows, amounts * math.sqrt(1 - self._thin))
         self._missed += float(amounts.sum())
 
     def completeness(self) -> Completeness:
@@ -112,8 +115,8 @@ class _Shred:
         scale = (1 - self._shred) / self._shred
         rows = float((self._missing**2).sum()) * scale / self._shred
         mixing = float((self._mixing**2).sum()) * scale * self._mix * (1 - self._mix)
-        weight = (scale + 1 - self._thin) / self._thin
-        return Completeness(0.0, self._missed, (rows + mixing) / self._thin**2, weight)
+        weight = (scale + 1 - self._found) / self._found
+        return Completeness(0.0, self._missed, (rows + mixing) / self._found**2, weight)
 
 
 def _masks(slices: Sequence[Slices], harvest: Harvest) -> list[Floats] | None:
