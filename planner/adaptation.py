@@ -104,23 +104,19 @@ class Adapter:
         """Compare what rows cost with what the model, as it is now, says that they should have."""
         if self.configuration.is_exact:
             return
-        costs = self._row_costs()
-        if costs is None:
+        learned = self._model(self.configuration.orders)
+        if learned is None:
             return
-        for origin, ((rows, work), cost) in enumerate(zip(counted, costs, strict=True)):
-            if rows > 0 and work > 0 and cost > 0:
-                error = work / (rows * cost)
+        for origin, ((rows, work), model) in enumerate(zip(counted, learned.model.directions, strict=True)):
+            teaching, rest = self._row_cost(learned, origin, model)
+            # Where most work is for learning, the rest does not show.
+            if rows > 0 and rest > teaching:
+                error = _clipped((work / rows - teaching) / rest)
                 former = self.corrections[origin]
                 self.corrections[origin] = _clipped(former ** (1 - _TRUST) * error**_TRUST)
 
-    def _row_costs(self) -> list[float] | None:
-        """What a row of each stream costs in the current configuration, as far as the model knows."""
-        learned = self._model(self.configuration.orders)
-        if learned is None:
-            return None
-        return [self._row_cost(learned, *numbered) for numbered in enumerate(learned.model.directions)]
-
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
+        """What the model expects of a row in the current configuration: work to learn, and other work."""
         raise NotImplementedError
 
     def _full_windows(self, origin: int) -> bool:
@@ -260,13 +256,13 @@ class HarvestAdapter(Adapter):
         ]
         return JoinModel(tuple(directions))
 
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
         own = self.configuration
         settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
-        dear, cheap = (direction.cost(setting) for setting in settings)
-        full = direction.full_cost * (1.0 if own.dear[origin] is None else own.throttle)
-        harvested = own.mix * dear + (1 - own.mix) * cheap
-        return (own.shred * full + (1 - own.shred) * harvested) / direction.rate
+        dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
+        full = own.dear[origin] is None and own.cheap[origin] is None
+        shredded = _shredded(direction, 1.0 if full else own.throttle ** (1 / len(direction.hops)))
+        return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
 
 
 class DropAdapter(Adapter):
@@ -287,9 +283,19 @@ class DropAdapter(Adapter):
         keep = tuple(max(_LEAST_KEPT, share) for share in keep_fractions(directions, budget, output_cost=0.0))
         return Configuration(orders, throttle, shred=self._policy.shred, keep=keep)
 
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> float:
-        # What was learned of a hop is what it met, with rows dropped.
-        return direction.full_cost / direction.rate
+    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
+        # What was learned of a hop is what it met, with rows dropped. Rows that teach cost what others do.
+        return 0.0, direction.full_cost / direction.rate
+
+
+def _shredded(direction: DirectionModel, thin: float) -> float:
+    """Work of a row that sees a share of each window, and tries one more window than its order has."""
+    first = direction.hops[0]
+    work, entering = first.base + thin * sum(first.cost) if len(direction.hops) > 1 else 0.0, 1.0
+    for hop in direction.hops:
+        work += entering * (hop.base + thin * sum(hop.cost))
+        entering *= thin * sum(hop.partials)
+    return work
 
 
 def _scaled(hop: HopModel, factor: float) -> HopModel:

@@ -62,13 +62,15 @@ class Throttle:
         kept_up = self.beta >= 1 - self.tolerance
         growth = self.boost if kept_up else self.beta
         if busy:
-            growth = min(growth, self.headroom / self._expected(busy))
+            # Rows that were lost would have filled windows, too, so they count for more.
+            most = self.boost**_BOLDER if kept_up else self.beta**_LOST
+            growth = min(most, self.headroom / self._expected(busy))
         self.z = min(1.0, max(self.floor, growth * self.z))
         return self.z
 
     def _expected(self, busy: float) -> float:
         """How busy the same z would make the next interval, if the load grows as it did."""
-        demand = busy / (min(1.0, self.beta) * self.z) if self.beta > 0 else inf
+        demand = busy / (min(1.0, self.beta) ** _LOST * self.z) if self.beta > 0 else inf
         rise = demand / self._demand if 0 < self._demand < demand < inf else 1.0
         self._demand = demand
         return busy * (min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else 1.0)
@@ -217,6 +219,8 @@ class _Fit:
         return True
 
 
+_LOST = 1.5  # work grows with the rows that probe and with those that are probed
+_BOLDER = 3  # boosts at once, if it is known that there is room
 _STEADY = 1.15  # a load that grows by less is taken to stay
 _STEEPEST = 2.0  # and by more, for an accident
 _SLOWING = 0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
