@@ -29,7 +29,7 @@ _LEAST_KEPT = 1e-3
 #: A new order must promise this much less, or the inverse of it more, to be worth a change.
 _WORTH_A_CHANGE = 0.8
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
-_WORTH_A_TRY = 0.5
+_WORTH_A_TRY = 0.67
 #: And this much of what all directions are worth.
 _NOTICED = 0.05
 #: Streams up to which all orders of a direction are compared; with more, those one exchange away.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, isfinite, sqrt
+from math import exp, inf, isfinite, log, sqrt
 
 
 @dataclass(slots=True)
@@ -45,6 +45,7 @@ class Throttle:
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
     _demand: float = field(default=0.0, init=False, repr=False)
+    _unrest: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_boost(self.boost, self.floor)
@@ -69,11 +70,14 @@ class Throttle:
         return self.z
 
     def _expected(self, busy: float) -> float:
-        """How busy the same z would make the next interval, if the load grows as it did."""
+        """How busy the same z may make the next interval, if the load changes as it did."""
         demand = busy / (min(1.0, self.beta) ** _LOST * self.z) if self.beta > 0 else inf
-        rise = demand / self._demand if 0 < self._demand < demand < inf else 1.0
+        rise = demand / self._demand if 0 < self._demand < inf and 0 < demand < inf else 1.0
         self._demand = demand
-        return busy * (min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else 1.0)
+        change = abs(log(min(max(rise, 1 / _STEEPEST), _STEEPEST)))
+        self._unrest += (change - self._unrest) * _NEWS
+        growing = min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else 1.0
+        return busy * max(growing, exp(self._unrest))
 
 
 @dataclass(slots=True)
@@ -220,7 +224,8 @@ class _Fit:
 
 
 _LOST = 1.5  # work grows with the rows that probe and with those that are probed
-_BOLDER = 3  # boosts at once, if it is known that there is room
+_BOLDER = 2  # boosts at once, if it is known that there is room
+_NEWS = 0.25  # weight of the last change in what is known of changes
 _STEADY = 1.15  # a load that grows by less is taken to stay
 _STEEPEST = 2.0  # and by more, for an accident
 _SLOWING = 0.75  # windows that fill make work grow with a power of time: each step grows by less than the last

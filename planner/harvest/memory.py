@@ -20,7 +20,7 @@ _RATES = 2.5
 #: Seconds after which everything else counts half, at least and at most.
 _SHORTEST, _LONGEST = 5.0, 60.0
 #: Partial results of first hops that are enough to know a direction.
-_ENOUGH = 300.0
+_ENOUGH = 1000.0
 #: What is left of counts that are contradicted.
 _CONTRADICTED = 0.05
 #: Standard deviations of chi-square beyond its mean that are no accident.
@@ -51,13 +51,13 @@ def remember(known: Tally, interval: Tally, seconds: float) -> Tally:
 
 def _kept(old: DirectionTally, new: DirectionTally, origin: int, seconds: float) -> float:
     """The share of old counts to keep, so that there are enough."""
-    missing = _ENOUGH - _evidence(new, origin)
-    before = _evidence(old, origin)
+    missing = _ENOUGH - evidence(new, origin)
+    before = evidence(old, origin)
     shortest, longest = 0.5 ** (seconds / _SHORTEST), 0.5 ** (seconds / _LONGEST)
     return longest if before <= 0 else min(max(missing / before, shortest), longest)
 
 
-def _evidence(known: DirectionTally, origin: int) -> float:
+def evidence(known: DirectionTally, origin: int) -> float:
     """Partial results of first hops; what follows from one of them is not independent."""
     return sum(float(hop.partials.sum()) for (first, _), hop in known.hops.items() if first == {origin})
 
@@ -67,7 +67,7 @@ def contradicts(old: DirectionTally, new: DirectionTally, origin: int) -> bool:
 
     Results of one row come together, so a sample is not larger than the number of partial results.
     """
-    sizes = [min(t.results, _evidence(t, origin)) for t in (old, new)]
+    sizes = [min(t.results, evidence(t, origin)) for t in (old, new)]
     if min(sizes) < 10:
         return False
     return any(_far(old.lags[t], counts, sizes) for t, counts in new.lags.items() if t in old.lags)
