@@ -63,7 +63,7 @@ class Adapter:
     """What all strategies that learn from tallies have in common: memory, orders, and the error of the model.
 
     The model predicts what a row of each stream costs in a configuration. What it did cost is counted, for
-    all rows and not only for those that teach, so the ratio of the two, smoothed, corrects the next prediction.
+    all rows and not only for those that teach, so the ratio of the two, smoothed, corrects the next one.
     """
 
     def __init__(
@@ -89,7 +89,9 @@ class Adapter:
             throttle: z, the share of the full join's work that may be spent.
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
-        self.learned = interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
+        self.learned = (
+            interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
+        )
         self._correct(counted)
         fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)

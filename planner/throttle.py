@@ -228,7 +228,9 @@ _BOLDER = 2  # boosts at once, if it is known that there is room
 _NEWS = 0.25  # weight of the last change in what is known of changes
 _STEADY = 1.15  # a load that grows by less is taken to stay
 _STEEPEST = 2.0  # and by more, for an accident
-_SLOWING = 0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
+_SLOWING = (
+    0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
+)
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 

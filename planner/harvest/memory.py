@@ -25,6 +25,10 @@ _ENOUGH = 1000.0
 _CONTRADICTED = 0.05
 #: Standard deviations of chi-square beyond its mean that are no accident.
 _NO_ACCIDENT = 6.0
+#: The share of results that must be elsewhere, however sure that is.
+_ELSEWHERE = 0.3
+#: Partial results that say as much as one that is independent of all others.
+_TOGETHER = 8.0
 #: Probes from which on a hop knows how full its slices are.
 _KNOWS_SIZES = 4.0
 
@@ -65,9 +69,10 @@ def evidence(known: DirectionTally, origin: int) -> float:
 def contradicts(old: DirectionTally, new: DirectionTally, origin: int) -> bool:
     """Whether results are elsewhere than they were, by a chi-square test of two samples for each pair.
 
-    Results of one row come together, so a sample is not larger than the number of partial results.
+    Results of one row come together, and neighbouring rows find the same partners, so a sample is smaller
+    than the number of partial results.
     """
-    sizes = [min(t.results, evidence(t, origin)) for t in (old, new)]
+    sizes = [min(t.results, evidence(t, origin) / _TOGETHER) for t in (old, new)]
     if min(sizes) < 10:
         return False
     return any(_far(old.lags[t], counts, sizes) for t, counts in new.lags.items() if t in old.lags)
@@ -80,6 +85,8 @@ def _far(old: Floats, new: Floats, sizes: list[float]) -> bool:
     p, q = old[used] / old.sum(), new[used] / new.sum()
     n, m = sizes
     together = (n * p + m * q) / (n + m)
+    if float(np.abs(p - q).sum()) / 2 < _ELSEWHERE:
+        return False
     square = float(((p - q) ** 2 / together).sum()) * n * m / (n + m)
     freedom = max(1, int(used.sum()) - 1)
     return square > freedom + _NO_ACCIDENT * float(np.sqrt(2 * freedom))

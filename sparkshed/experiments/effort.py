@@ -37,7 +37,9 @@ def _candidates(hops: list[list[int]], pairs: int, choice: Choice, chooser: str)
     taken = sum(len(slices) for direction in choice.dear for slices in direction)
     every = sum(sum(own) for own in hops)
     if chooser == "lagrange":
-        return float(sum(own[-1] + sum(n * after for n, after in zip(own, own[1:], strict=False)) for own in hops))
+        return float(
+            sum(own[-1] + sum(n * after for n, after in zip(own, own[1:], strict=False)) for own in hops)
+        )
     if chooser == "greedy":
         return float(taken * pairs)
     if chooser == "greedy_reverse":

@@ -13,9 +13,9 @@ SECOND = 1_000_000
 class Feed:
     """One stream: the rows that are still to come, and a buffer of those that wait.
 
-        rows   · · · · · · │ · · │   lost   │ · · · · ·
-               taken       │ wait│          │ to come
-                                 ▲ buffer full
+    rows   · · · · · · │ · · │   lost   │ · · · · ·
+           taken       │ wait│          │ to come
+                             ▲ buffer full
     """
 
     def __init__(self, table: pa.Table, size: int) -> None:

@@ -21,6 +21,7 @@ from sparkshed.planner.physical import (
 )
 from sparkshed.sql.expr import Call, Col, Lit
 from sparkshed.sql.predicate import Band, Predicate
+
 Orders = tuple[tuple[int, ...], ...]
 
 

@@ -1,22 +1,22 @@
 """Runs that are compared: GrubJoin, the exact join, and RandomDrop with the same work.
 
 RandomDrop gets the best it can have. Its keep fractions solve the static optimisation for the costs and
-selectivities of the exact join, measured on the same rows over the whole run; it uses the orders that GrubJoin
-ended with; its buffers lose nothing; and its work is brought to that of GrubJoin.
+selectivities of the exact join, measured on the same rows over the whole run; it uses the orders that
+GrubJoin ended with; its buffers lose nothing; and its work is brought to that of GrubJoin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, log
 
 import numpy as np
 import pyarrow as pa
 
+from sparkshed.engine.arrays import Bools
 from sparkshed.engine.strategies.exact import Exact
 from sparkshed.engine.strategies.grubjoin import GrubJoin
-from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.experiments.effort import effort_of
 from sparkshed.experiments.harness import Load, Outcome, Step, Throttling, simulate
 from sparkshed.experiments.joins import Join, Orders
@@ -30,7 +30,20 @@ PAPER = Policy(chooser="greedy", metric="best_delta", per_stream=True, by_select
 _BATCH = 0.25
 #: Work of RandomDrop and GrubJoin may differ by this share.
 CLOSE = 0.03
-_ATTEMPTS = 4
+_ATTEMPTS = 8
+
+
+class StaticDrop(Exact):
+    """RandomDrop as in the paper: nothing is learned, and a row that is kept stays when more are kept."""
+
+    def __init__(self, configuration: Configuration, seed: int) -> None:
+        """Keep the shares that the configuration gives."""
+        super().__init__(configuration)
+        self._generators = [np.random.default_rng((seed, i)) for i, _ in enumerate(configuration.keep)]
+
+    def admit(self, stream: int, count: int) -> Bools | None:
+        """A random share of the rows."""
+        return self._generators[stream].random(count) < self.configuration.keep[stream]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +111,30 @@ def drop(
         orders: The order of each direction.
         seed: Decides which rows are dropped.
     """
-    directions = drop_directions(full, orders, load)
-    aim = work
-    best: Outcome | None = None
+    best = keep_fractions(drop_directions(full, orders, load), work)
+    tried: list[tuple[float, Outcome]] = []
+    factor = 1.0
     for _ in range(_ATTEMPTS):
-        keep = tuple(max(1e-6, x) for x in keep_fractions(directions, aim))
-        strategy = RandomDrop(Configuration(orders, keep=keep), np.random.default_rng(seed))
-        outcome = simulate(join, tables, _unlimited(load), strategy)
-        if best is None or abs(outcome.work_rate - work) < abs(best.work_rate - work):
-            best = outcome
-        if abs(outcome.work_rate - work) <= CLOSE / 2 * work or min(keep) >= 1 or outcome.work_rate <= 0:
+        keep = tuple(min(1.0, max(1e-6, x * factor)) if x < 1 else 1.0 for x in best)
+        strategy = StaticDrop(Configuration(orders, keep=keep), seed)
+        tried.append((factor, simulate(join, tables, _unlimited(load), strategy)))
+        spent = tried[-1][1].work_rate
+        if abs(spent - work) <= CLOSE / 3 * work or (min(keep) >= 1 and spent <= work) or spent <= 0:
             break
-        aim *= work / outcome.work_rate
-    assert best is not None
-    return best
+        factor = _next_factor(tried, work)
+    return min(tried, key=lambda own: abs(own[1].work_rate - work))[1]
+
+
+def _next_factor(tried: Sequence[tuple[float, Outcome]], work: float) -> float:
+    """Between the nearest attempts on both sides, or beyond the last one."""
+    below = [(o.work_rate, f) for f, o in tried if o.work_rate <= work]
+    above = [(o.work_rate, f) for f, o in tried if o.work_rate > work]
+    if not below or not above:
+        factor, outcome = tried[-1]
+        return float(factor * (work / outcome.work_rate) ** 0.5)
+    (low, small), (high, large) = max(below), min(above)
+    share = log(work / low) / log(high / low)
+    return float(small * (large / small) ** min(max(share, 0.1), 0.9))
 
 
 def drop_directions(full: Outcome, orders: Orders, load: Load) -> list[DropDirection]:
@@ -183,4 +206,4 @@ def compare(
 
 
 def _unlimited(load: Load) -> Load:
-    return replace(load, capacity=inf, tick=_BATCH, adapt=load.seconds)
+    return replace(load, capacity=inf, tick=_BATCH)
