@@ -24,6 +24,8 @@ Orders = tuple[tuple[int, ...], ...]
 _TRUST = 0.7
 #: How far an error is corrected.
 _LARGEST = 4.0
+#: The share of the budget that is harvested with, however much learning costs.
+_LEAST_HARVESTED = 0.5
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
 #: A new order must promise this much less, or the inverse of it more, to be worth a change.
@@ -238,7 +240,7 @@ class HarvestAdapter(Adapter):
         return True
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        budget = throttle * learned.model.full_cost
+        budget = self._left(learned.model, throttle)
         choice = choose(self._corrected(learned.model), budget, self._policy.chooser, self._policy.metric)
         self.expected = (learned, choice)
         dear, cheap = (
@@ -249,6 +251,14 @@ class HarvestAdapter(Adapter):
             for setting in (choice.dear, choice.cheap)
         )
         return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred)
+
+    def _left(self, model: JoinModel, throttle: float) -> float:
+        """The budget if all rows harvested, so that the rest of it pays for those that teach."""
+        shred, total = self._policy.shred, throttle * model.full_cost
+        teaching = shred * sum(
+            own.rate * _shredded(own, throttle ** (1 / len(own.hops))) for own in model.directions
+        )
+        return max(total - teaching, _LEAST_HARVESTED * total) / (1 - shred) if shred < 1 else total
 
     def _corrected(self, model: JoinModel) -> JoinModel:
         """The model with the costs that rows turned out to have."""
