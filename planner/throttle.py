@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf, isfinite, sqrt
+from math import exp, inf, isfinite, log, sqrt
 
 
 @dataclass(slots=True)
@@ -11,7 +11,9 @@ class Throttle:
     """The throttle of the paper, for a join that takes rows from buffers.
 
     Every Δ seconds it compares the rows consumed with the rows arrived, β. If too few were consumed, z
-    shrinks by that ratio. Otherwise it opens by the boost.
+    shrinks by that ratio. Otherwise it opens by the boost. Near the right z that alone makes every second
+    interval one with too much work, whose rows are lost. A CPU that knows how busy it was opens only into the
+    time that was left, and a load that grows, as it does while windows fill, is met before it is there.
 
         z 1 |----.        .----        β < 1: z ← β·z
             |    |    .--'             β ≥ 1: z ← min(1, γ·z)
@@ -23,6 +25,7 @@ class Throttle:
         floor: z never falls below it, so that it can come back.
         tolerance: The share of rows that may be lost to chance, when buffers are short, and still count
             as keeping up.
+        headroom: The share of the time that the join may use, if it is known how much it used.
         z: The share of the full work.
         beta: The ratio β that was measured last.
 
@@ -31,24 +34,50 @@ class Throttle:
     0.5
     >>> throttle.update(consumed=100, arrived=100)
     0.6
+    >>> throttle.update(consumed=100, arrived=100, busy=0.97)
+    0.6
     """
 
     boost: float = 1.2
     floor: float = 1e-4
     tolerance: float = 0.01
+    headroom: float = 0.97
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
+    _demand: float = field(default=0.0, init=False, repr=False)
+    _unrest: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_boost(self.boost, self.floor)
 
-    def update(self, consumed: float, arrived: float) -> float:
-        """The new z, after so many rows were consumed and so many arrived since the last call."""
-        _check_measured(consumed=consumed, arrived=arrived)
+    def update(self, consumed: float, arrived: float, busy: float | None = None) -> float:
+        """The new z.
+
+        Args:
+            consumed: Rows that were consumed since the last call.
+            arrived: Rows that arrived since then.
+            busy: The share of that time in which the join worked, if it was measured.
+        """
+        _check_measured(consumed=consumed, arrived=arrived, busy=busy or 0.0)
         self.beta = consumed / arrived if arrived > 0 else 1.0
-        z = self.beta * self.z if self.beta < 1 - self.tolerance else self.boost * self.z
-        self.z = min(1.0, max(self.floor, z))
+        kept_up = self.beta >= 1 - self.tolerance
+        growth = self.boost if kept_up else self.beta
+        if busy:
+            # Rows that were lost would have filled windows, too, so they count for more.
+            most = self.boost**_BOLDER if kept_up else self.beta**_LOST
+            growth = min(most, self.headroom / self._expected(busy))
+        self.z = min(1.0, max(self.floor, growth * self.z))
         return self.z
+
+    def _expected(self, busy: float) -> float:
+        """How busy the same z may make the next interval, if the load changes as it did."""
+        demand = busy / (min(1.0, self.beta) ** _LOST * self.z) if self.beta > 0 else inf
+        rise = demand / self._demand if 0 < self._demand < inf and 0 < demand < inf else 1.0
+        self._demand = demand
+        change = abs(log(min(max(rise, 1 / _STEEPEST), _STEEPEST)))
+        self._unrest += (change - self._unrest) * _NEWS
+        growing = min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else 1.0
+        return busy * max(growing, exp(self._unrest))
 
 
 @dataclass(slots=True)
@@ -194,6 +223,14 @@ class _Fit:
         return True
 
 
+_LOST = 1.5  # work grows with the rows that probe and with those that are probed
+_BOLDER = 2  # boosts at once, if it is known that there is room
+_NEWS = 0.25  # weight of the last change in what is known of changes
+_STEADY = 1.15  # a load that grows by less is taken to stay
+_STEEPEST = 2.0  # and by more, for an accident
+_SLOWING = (
+    0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
+)
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 

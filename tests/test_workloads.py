@@ -69,16 +69,16 @@ def test_number_of_results_of_a_small_workload():
 def test_presets():
     assert nonaligned(3) == Cameras((0, 5, 15), (2, 2, 50))
     assert aligned(3) == Cameras((0, 0, 0), (2, 2, 50))
-    for m in range(2, 6):
+    for m in range(2, 7):
         lags = nonaligned(m).tau
         assert len(lags) == len(nonaligned(m).kappa) == m
         assert max(lags) - min(lags) < 20, "all lags must fit the default window"
         assert set(aligned(m).tau) == {0}
 
 
-@pytest.mark.parametrize("m", [1, 6])
+@pytest.mark.parametrize("m", [1, 7])
 def test_presets_refuse_other_sizes(m):
-    with pytest.raises(ValueError, match=f"m = {m}: presets exist for 2 to 5 streams"):
+    with pytest.raises(ValueError, match=f"m = {m}: presets exist for 2 to 6 streams"):
         nonaligned(m)
 
 

@@ -92,10 +92,12 @@ def learned_model(
 
 
 def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slices: int) -> HopTally:
-    """What the hop met; if it was never made like this, what another one to the same stream met."""
-    exact = known.hops.get((joined, target))
-    if exact is not None and exact.probes > 0:
-        return exact
+    """What the hop met; if it was never made like this, what a first hop to the same stream met, or any."""
+    origin = next((first for first, _ in known.hops if len(first) == 1), joined)
+    for key in ((joined, target), (origin, target)):
+        exact = known.hops.get(key)
+        if exact is not None and exact.probes > 0:
+            return exact
     similar = [hop for (_, other), hop in known.hops.items() if other == target and hop.probes > 0]
     return max(similar, key=lambda hop: hop.probes, default=HopTally.empty(slices))
 

@@ -103,6 +103,11 @@ class DirectionModel:
         return tuple(tuple(range(len(hop.cost))) for hop in self.hops)
 
     @property
+    def full_cost(self) -> float:
+        """C_i(1): work units per second when everything is probed."""
+        return self.cost(self.full_setting)
+
+    @property
     def off(self) -> DirectionSetting:
         """No slice of any hop."""
         return ((),) * len(self.hops)

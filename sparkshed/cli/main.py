@@ -20,6 +20,7 @@ COMMANDS = {
     "sql": "run a statement over files",
     "explain": "show the plan of a statement",
     "bench": "time the join beside plain Spark",
+    "experiment": "run an experiment of the papers on a virtual clock",
 }
 
 

@@ -8,25 +8,30 @@ clock moves by work / capacity.
     stream 2 ──▶ [buffer] ─┼──▶ join operator ──▶ results
     stream 3 ──▶ [buffer] ─┘      ▲    │ work, tally
                                   └────┘ every Δ: throttle, orders, harvest
+
+Without a capacity the CPU is never busy and nothing is lost: that is how a budget is given and not found,
+and how the exact join runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
 
 import pyarrow as pa
 
 from sparkshed.engine import JoinOperator
+from sparkshed.engine.statistics import Statistics
 from sparkshed.engine.strategies.protocol import Strategy
-from sparkshed.experiments.joins import SECOND, Join
+from sparkshed.experiments.feeds import SECOND, Feed
+from sparkshed.experiments.joins import Join
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.throttle import Throttle
-
-#: The CPU looks into the buffers this often when it has nothing to do, in seconds.
-TICK = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,89 +39,116 @@ class Load:
     """The circumstances of a run.
 
     Attributes:
-        capacity: Work units per second.
+        capacity: Work units per second; infinite if the CPU is never short.
         buffer: Rows that the input buffer of a stream holds.
         adapt: Δ, seconds between adaptations.
         boost: γ of the throttle.
         seconds: Length of the run.
         warm_up: Seconds at the start that do not count.
+        tick: Seconds of input that a batch holds at most.
+        comparison: Work units of one comparison. Results cost one unit each in any case.
+        measured: Tell the throttle how busy the CPU was, and not only whether the join kept up.
+        reset: Seconds after which the throttle is opened again, z = 1; none by default.
     """
 
-    capacity: float
+    capacity: float = inf
     buffer: int = 10
     adapt: float = 5.0
     boost: float = 1.2
     seconds: float = 60.0
     warm_up: float = 20.0
+    tick: float = 0.02
+    comparison: float = 1.0
+    measured: bool = True
+    reset: float = inf
+
+    def work(self, statistics: Statistics) -> float:
+        """Work units of what was counted."""
+        return statistics.work + (self.comparison - 1) * statistics.comparisons
 
 
 @dataclass(slots=True)
 class Step:
-    """One adaptation interval: when it ended, and what happened in it."""
+    """One adaptation interval: when it ended, what happened in it, and what was decided.
+
+    Attributes:
+        at: Seconds from the start.
+        throttle: z of the next interval.
+        beta: β, rows consumed / rows arrived.
+        busy: The share of the interval in which the CPU worked.
+        effort: Work units that the decision itself cost.
+    """
 
     at: float
-    throttle: float
-    beta: float
-    arrived: int
-    consumed: int
-    lost: int
-    work: int
-    results: int
-    completeness: Completeness
-    configuration: Configuration
+    throttle: float = 1.0
+    beta: float = 1.0
+    busy: float = 0.0
+    arrived: int = 0
+    consumed: int = 0
+    lost: int = 0
+    work: float = 0.0
+    effort: float = 0.0
+    results: int = 0
+    completeness: Completeness = Completeness()
+    configuration: Configuration | None = None
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run did after its warm-up."""
+    """What a run did after its warm-up.
+
+    `work` holds the effort of the decisions, too; `statistics` are the operator's counters.
+    """
 
     seconds: float
     results: int = 0
-    work: int = 0
+    work: float = 0.0
     arrived: int = 0
     lost: int = 0
     steps: list[Step] = field(default_factory=list)
+    statistics: Statistics = field(default_factory=Statistics)
 
     @property
     def output_rate(self) -> float:
         """Results per second."""
         return self.results / self.seconds
 
+    @property
+    def work_rate(self) -> float:
+        """Work units per second."""
+        return self.work / self.seconds
+
+    @property
+    def loss(self) -> float:
+        """The share of rows that found their buffer full."""
+        return self.lost / self.arrived if self.arrived else 0.0
+
 
 Adapt = Callable[[Tally, float], Configuration]
 
 
-class _Feed:
-    """One stream: rows that are still to come, and a buffer of those that wait."""
+class Throttling(Protocol):
+    """What finds z."""
 
-    def __init__(self, table: pa.Table, size: int) -> None:
-        self.table = table
-        start = pa.compute.min(table.column("ts")).cast(pa.int64()).as_py() if table.num_rows else 0
-        self.times = (table.column("ts").cast(pa.int64()).to_numpy() - start * 0) / SECOND
-        self._size = size
-        self._next = 0
-        self._waiting: list[tuple[int, int]] = []
-        self._held = 0
+    beta: float
 
-    def until(self, now: float, *, busy: bool) -> tuple[int, int]:
-        """Let rows arrive; returns how many came and how many of these were lost.
+    def update(self, consumed: float, arrived: float, busy: float | None = None) -> float:
+        """The new z, after so many rows were consumed and so many arrived."""
 
-        A CPU that is not busy takes rows as they come, so no buffer overflows.
-        """
-        end = int(self.times.searchsorted(now, "right"))
-        came = end - self._next
-        kept = min(came, self._size - self._held) if busy else came
-        if kept > 0:
-            self._waiting.append((self._next, self._next + kept))
-            self._held += kept
-        self._next = end
-        return came, came - max(kept, 0)
 
-    def take(self) -> pa.Table | None:
-        """All rows that wait."""
-        parts = [self.table.slice(begin, end - begin) for begin, end in self._waiting]
-        self._waiting, self._held = [], 0
-        return pa.concat_tables(parts) if parts else None
+class Forced:
+    """Not a throttle: the shares are given, one for each interval after the first; the last one stays."""
+
+    def __init__(self, shares: Iterable[float]) -> None:
+        """Give one share at least."""
+        *self._shares, self._last = shares
+        self._turn = 0
+        self.beta = 1.0
+
+    def update(self, consumed: float, arrived: float, busy: float | None = None) -> float:
+        """The next share."""
+        self._turn += 1
+        return self._shares[self._turn - 1] if self._turn <= len(self._shares) else self._last
 
 
 def simulate(
@@ -124,7 +156,10 @@ def simulate(
     tables: Sequence[pa.Table],
     load: Load,
     strategy: Strategy,
-    adapt: Adapt,
+    adapt: Adapt | None = None,
+    *,
+    throttle: Throttling | None = None,
+    effort: Callable[[], float] = lambda: 0.0,
     watch: Callable[[Step], None] = lambda step: None,
 ) -> Outcome:
     """Run a strategy over streams.
@@ -134,58 +169,140 @@ def simulate(
         tables: The rows of each stream, in the order of their times.
         load: The circumstances.
         strategy: What is shed.
-        adapt: Gives the next configuration, from what an interval taught and the throttle.
+        adapt: Gives the next configuration, from what an interval taught and the throttle. Without it the
+            configuration stays.
+        throttle: What finds z; the paper's throttle by default.
+        effort: Work units that the last call of `adapt` cost.
         watch: Is told about each interval.
     """
-    operator = JoinOperator(join.spec, strategy)
-    start = min(float(table.column("ts")[0].value) for table in tables if table.num_rows) / SECOND
-    feeds = [_Feed(table, load.buffer) for table in tables]
-    throttle = Throttle(load.boost)
-    outcome = Outcome(load.seconds - load.warm_up)
-    now, free, due = start, start, start + load.adapt
-    arrived = consumed = lost = 0
-    work = results = 0
-    completeness = Completeness()
-    while now < start + load.seconds:
-        came = [feed.until(free, busy=True) for feed in feeds]
-        came += [feed.until(now, busy=False) for feed in feeds]
-        arrived += sum(count for count, _ in came)
-        lost += sum(count for _, count in came)
-        batch = {number: table for number, feed in enumerate(feeds) if (table := feed.take()) is not None}
+    return _Run(join, tables, load, strategy, adapt, throttle or Throttle(load.boost), effort).run(watch)
+
+
+class _Run:
+    """One run, and its clock."""
+
+    def __init__(
+        self,
+        join: Join,
+        tables: Sequence[pa.Table],
+        load: Load,
+        strategy: Strategy,
+        adapt: Adapt | None,
+        throttle: Throttling,
+        effort: Callable[[], float],
+    ) -> None:
+        self._load = load
+        self._strategy = strategy
+        self._adapt = adapt
+        self._throttle = throttle
+        self._effort = effort
+        self._operator = JoinOperator(join.spec, strategy)
+        self._feeds = [Feed(table, load.buffer) for table in tables]
+        self._start = min((float(feed.times[0]) for feed in self._feeds if len(feed.times)), default=0.0)
+        # The CPU is free from `_free` on, and looks into the buffers at `_now`.
+        self._now = self._free = self._start
+        self._outcome = Outcome(load.seconds - load.warm_up)
+        self._warm: Statistics | None = None
+        self._step = Step(0.0)
+        self._began = self._start
+        self._reset = self._start + load.reset
+
+    def run(self, watch: Callable[[Step], None]) -> Outcome:
+        """Until the end."""
+        load, end = self._load, self._start + self._load.seconds
+        due = self._start + load.adapt
+        while self._now < end:
+            if self._warm is None and self._now >= self._start + load.warm_up:
+                self._warm = deepcopy(self._operator.statistics)
+            self._arrive()
+            self._process()
+            if self._now >= due:
+                self._decide()
+                watch(self._step)
+                self._outcome.steps.append(self._step)
+                self._step, self._began = Step(0.0), self._now
+                while due <= self._now:
+                    due += load.adapt
+        self._outcome.statistics = _difference(self._operator.statistics, self._warm)
+        return self._outcome
+
+    def _arrive(self) -> None:
+        for feed in self._feeds:
+            waited, lost = feed.arrive(self._free, limited=True)
+            taken, _ = feed.arrive(self._now, limited=False)
+            self._step.arrived += waited + taken
+            self._step.lost += lost
+            if self._warm is not None:
+                self._outcome.arrived += waited + taken
+                self._outcome.lost += lost
+
+    def _process(self) -> None:
+        """Join the oldest rows that wait, and let the clock run on."""
+        oldest = min(feed.oldest for feed in self._feeds)
+        taken = [feed.take(oldest + self._load.tick) for feed in self._feeds]
+        batch = {number: table for number, table in enumerate(taken) if table is not None}
+        spent = 0.0
         if batch:
-            before = operator.statistics.work
-            found = sum(chunk.num_rows for chunk in operator.process(batch))
-            spent = operator.statistics.work - before
-            consumed += sum(table.num_rows for table in batch.values())
-            work, results = work + spent, results + found
-            completeness += operator.completeness
-            if now >= start + load.warm_up:
-                outcome.results += found
-                outcome.work += spent
-                outcome.arrived += sum(count for count, _ in came)
-                outcome.lost += sum(count for _, count in came)
-            operator.expire(int(now * SECOND) - 1)
-            free = now + spent / load.capacity
-        now = max(free, now + TICK)
-        if now >= due:
-            z = throttle.update(consumed, arrived)
-            configuration = adapt(strategy.take(), z)
-            strategy.configure(configuration)
-            step = Step(
-                at=now - start,
-                throttle=z,
-                beta=throttle.beta,
-                arrived=arrived,
-                consumed=consumed,
-                lost=lost,
-                work=work,
-                results=results,
-                completeness=completeness,
-                configuration=configuration,
-            )
-            outcome.steps.append(step)
-            watch(step)
-            arrived = consumed = lost = work = results = 0
-            completeness = Completeness()
-            due += load.adapt
-    return outcome
+            before = self._load.work(self._operator.statistics)
+            found = sum(chunk.num_rows for chunk in self._operator.process(batch))
+            spent = self._load.work(self._operator.statistics) - before
+            self._step.consumed += sum(table.num_rows for table in batch.values())
+            self._step.results += found
+            self._step.work += spent
+            self._step.completeness += self._operator.completeness
+            if self._warm is not None:
+                self._outcome.results += found
+                self._outcome.work += spent
+        waiting = min(feed.oldest for feed in self._feeds)
+        self._operator.expire(int(min(waiting, self._now) * SECOND) - 1)
+        self._work(spent)
+        # With nothing left to do, the CPU waits for a few rows to come.
+        self._now = self._free if waiting < inf else max(self._free, self._now + self._load.tick)
+
+    def _work(self, units: float) -> None:
+        """The CPU is busy for a while."""
+        self._free = self._now + units / self._load.capacity
+        self._step.busy += self._free - self._now
+
+    def _decide(self) -> None:
+        step = self._step
+        elapsed = self._now - self._began
+        step.at, step.busy = self._now - self._start, min(1.0, step.busy / elapsed)
+        if self._now >= self._reset:
+            self._throttle, self._reset = Throttle(self._load.boost), inf
+            step.throttle = self._throttle.z
+        else:
+            busy = step.busy if self._load.measured else None
+            step.throttle = self._throttle.update(step.consumed, step.arrived, busy)
+        step.beta = self._throttle.beta
+        tally = self._strategy.take()
+        if self._adapt is not None:
+            self._strategy.configure(self._adapt(tally, step.throttle))
+            step.effort = self._effort()
+            # Rows that wait for the next batch wait for the decision, too.
+            self._now = max(self._now, self._free)
+            self._work(step.effort)
+            self._now = self._free
+            if self._warm is not None:
+                self._outcome.work += step.effort
+        step.configuration = self._strategy.configuration
+
+
+def _difference(after: Statistics, before: Statistics | None) -> Statistics:
+    """What was counted since then."""
+    found = deepcopy(after)
+    if before is None:
+        return found
+    for own, other in zip(found.directions, before.directions, strict=True):
+        own.results -= other.results
+        for hop, former in zip(own.hops, other.hops, strict=True):
+            hop.comparisons -= former.comparisons
+            hop.searches -= former.searches
+            hop.partials -= former.partials
+    for stream, former_stream in zip(found.streams, before.streams, strict=True):
+        stream.arrived -= former_stream.arrived
+        stream.shed -= former_stream.shed
+        stream.null_time -= former_stream.null_time
+        stream.expired -= former_stream.expired
+        stream.evicted -= former_stream.evicted
+    return found

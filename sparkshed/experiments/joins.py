@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
 
+from sparkshed.experiments.feeds import SECOND
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.physical import (
     BandKernel,
@@ -21,7 +22,7 @@ from sparkshed.planner.physical import (
 from sparkshed.sql.expr import Call, Col, Lit
 from sparkshed.sql.predicate import Band, Predicate
 
-SECOND = 1_000_000
+Orders = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

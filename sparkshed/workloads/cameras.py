@@ -31,7 +31,9 @@ __all__ = [
     "SCHEMA",
     "CameraStream",
     "Cameras",
+    "Phase",
     "aligned",
+    "camera_phases",
     "camera_sql",
     "camera_streams",
     "camera_table",
@@ -43,8 +45,8 @@ SCHEMA = pa.schema([("ts", TIMESTAMP), ("x", pa.float64()), ("id", pa.int64())])
 
 # The first three lags and deviations are the published ones; the others continue them, with all
 # lags inside a 20 second window.
-_TAU = (0.0, 5.0, 15.0, 10.0, 18.0)
-_KAPPA = (2.0, 2.0, 50.0, 50.0, 50.0)
+_TAU = (0.0, 5.0, 15.0, 10.0, 18.0, 8.0)
+_KAPPA = (2.0, 2.0, 50.0, 50.0, 50.0, 50.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,31 @@ class Cameras:
         if len(self.tau) != len(self.kappa):
             msg = f"tau has {len(self.tau)} entries and kappa has {len(self.kappa)}; give one per stream"
             raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A time in which nothing changes: its length, rows per second, and lags and deviations.
+
+    `rate` is one number for all streams, or one for each; a stream with rate 0 is silent.
+    """
+
+    seconds: float
+    rate: float | tuple[float, ...]
+    cameras: Cameras
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Rows per second of each stream.
+
+        >>> Phase(5, 100, Cameras((0, 5), (2, 2))).rates
+        (100, 100)
+        """
+        each = self.rate if isinstance(self.rate, tuple) else (self.rate,) * len(self.cameras.tau)
+        if len(each) != len(self.cameras.tau) or min(each) < 0:
+            msg = f"rate = {self.rate}: give one number, or one for each of {len(self.cameras.tau)} streams"
+            raise ValueError(msg)
+        return each
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +160,43 @@ def camera_streams(
         t = uniform_times(rng, rate, seconds)
         x = ((D / eta) * (t + lag) + deviation * rng.standard_normal(len(t))) % D
         streams.append(CameraStream(t, x))
+    return tuple(streams)
+
+
+def camera_phases(
+    phases: Sequence[Phase],
+    D: float = 1000,
+    eta: float = 50,
+    seeds: Sequence[int] | None = None,
+) -> tuple[CameraStream, ...]:
+    """Generate streams whose rates or lags change. Equal arguments give equal streams.
+
+    Args:
+        phases: One after the other; all with the same number of streams.
+        D: Size of the value domain.
+        eta: Seconds in which the value runs once through its domain.
+        seeds: Seed of each stream; their numbers by default.
+
+    >>> still, moved = Cameras((0, 5), (2, 2)), Cameras((0, 15), (2, 2))
+    >>> [len(s.t) for s in camera_phases([Phase(2, 10, still), Phase(2, (5, 0), moved)])]
+    [30, 20]
+    """
+    count = len(phases[0].cameras.tau)
+    if any(len(phase.cameras.tau) != count for phase in phases):
+        msg = "all phases need the same number of streams"
+        raise ValueError(msg)
+    streams = []
+    for number, seed in enumerate(range(count) if seeds is None else seeds):
+        rng = np.random.default_rng(seed)
+        t, x, start = [np.empty(0)], [np.empty(0)], 0.0
+        for phase in phases:
+            rows, cameras = int(phase.rates[number] * phase.seconds), phase.cameras
+            own = start + np.sort(rng.uniform(0, phase.seconds, rows))
+            noise = cameras.kappa[number] * rng.standard_normal(rows)
+            t.append(own)
+            x.append(((D / eta) * (own + cameras.tau[number]) + noise) % D)
+            start += phase.seconds
+        streams.append(CameraStream(np.concatenate(t), np.concatenate(x)))
     return tuple(streams)
 
 

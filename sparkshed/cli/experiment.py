@@ -1,0 +1,83 @@
+"""`sparkshed experiment NAME`: run an experiment on a virtual clock; without a name, list them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sparkshed.bench.report import table
+from sparkshed.cli.errors import CliError
+from sparkshed.experiments.catalogue import EXPERIMENTS
+from sparkshed.experiments.result import Contradiction, Result, Settings
+from sparkshed.sql.errors import listing, suggest
+
+_MISSING = "{} is needed to {}: pip install matplotlib rich"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="which experiment; without it, all are listed"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
+    parser.add_argument("--quick", action="store_true", help="few points and short runs: some seconds")
+    parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture (default: here)")
+    parser.add_argument("--seed", type=int, default=0, help="of streams and choices (default: %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run an experiment, and print and draw what it found."""
+    if args.name is None:
+        width = max(map(len, EXPERIMENTS))
+        print("\n".join(f"{name:<{width}}  {own.title}" for name, own in EXPERIMENTS.items()))
+        return 0
+    experiment = EXPERIMENTS.get(args.name)
+    if experiment is None:
+        msg = f"there is no experiment `{args.name}`.{suggest(args.name, EXPERIMENTS)} "
+        raise CliError(msg + f"Experiments: {listing(EXPERIMENTS)}.")
+    settings = Settings(quick=args.quick, seed=args.seed)
+    try:
+        with _progress(args.name) as report:
+            result = experiment.run(replace(settings, progress=report))
+    except Contradiction as error:
+        print(f"{args.name} contradicts itself: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+    else:
+        print(_text(result))
+    try:
+        from sparkshed.experiments.plots import draw
+
+        path = draw(experiment, result, args.out)
+    except ModuleNotFoundError as error:
+        raise CliError(_MISSING.format(error.name, "draw the picture")) from error
+    print(f"picture: {path}", file=sys.stderr if args.json else sys.stdout)
+    return 0
+
+
+def _text(result: Result) -> str:
+    width = max(map(len, result.headline))
+    numbers = "\n".join(f"{name:<{width}}  {value:g}" for name, value in result.headline.items())
+    return f"{table(result.rows)}\n\n{numbers}"
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr; nothing at all where rich is missing."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ModuleNotFoundError:
+        yield lambda done, total, label: None
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total, label: bar.update(
+            task, completed=done, total=total, description=f"{name}: {label}"
+        )

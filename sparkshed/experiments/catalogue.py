@@ -1,0 +1,90 @@
+"""All experiments by name: what runs, and how its picture looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparkshed.experiments import choosing, following, output
+from sparkshed.experiments.result import Result, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Lines in a diagram.
+
+    Attributes:
+        x: Column of the rows on the x-axis.
+        ys: Columns that are drawn, a line for each.
+        by: Columns whose values make separate lines.
+        log: Whether the y-axis is logarithmic.
+        bars: Whether values of x have no order.
+    """
+
+    x: str
+    ys: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    log: bool = False
+    bars: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One experiment."""
+
+    title: str
+    run: Callable[[Settings], Result]
+    picture: Picture
+
+
+_RATES = ("grubjoin", "randomdrop")
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "grubjoin-fig2": Experiment(
+        "the throttle follows rates", following.fig2, Picture("at", ("z",), ("throttle",))
+    ),
+    "grubjoin-fig4": Experiment(
+        "an example configuration", choosing.fig4, Picture("chooser", ("optimality",), bars=True)
+    ),
+    "grubjoin-fig7": Experiment(
+        "optimality of all choosers",
+        choosing.fig7,
+        Picture("z", ("lagrange", "best_delta", "best_output", "best_output_per_cost"), ("found",)),
+    ),
+    "grubjoin-fig8": Experiment(
+        "time to choose, by slices", choosing.fig8, Picture("n", ("ms",), ("chooser", "m"), log=True)
+    ),
+    "grubjoin-fig9": Experiment(
+        "time to choose, by throttle", choosing.fig9, Picture("z", ("ms",), ("chooser", "m"), log=True)
+    ),
+    "grubjoin-fig10": Experiment(
+        "time of the greedy choosers", choosing.fig10, Picture("z", ("ms",), ("chooser",), log=True)
+    ),
+    "grubjoin-fig11": Experiment(
+        "output by rate, aligned and not",
+        output.fig11,
+        Picture("rate", _RATES, ("streams", "policy"), log=True),
+    ),
+    "grubjoin-fig12": Experiment(
+        "output by time correlation", output.fig12, Picture("kappa_3", _RATES, ("policy",), log=True)
+    ),
+    "grubjoin-fig13": Experiment(
+        "gain by number of streams", output.fig13, Picture("m", ("gain",), ("streams", "policy", "b"))
+    ),
+    "grubjoin-fig14": Experiment(
+        "output by basic window", output.fig14, Picture("b", ("grubjoin",), ("kappa_3",))
+    ),
+    "grubjoin-fig15": Experiment(
+        "output by adaptation interval", output.fig15, Picture("adapt", ("grubjoin",), ("m",), log=True)
+    ),
+    "grubjoin-fig16": Experiment(
+        "rows lost by buffer size", following.fig16, Picture("buffer", ("lost",), ("rate",))
+    ),
+    "grubjoin-table2": Experiment("gain by cost of the condition", output.table2, Picture("cost", ("gain",))),
+    "grubjoin-fig17": Experiment(
+        "two joins under forced shedding", output.fig17, Picture("shed", ("output",), ("window",))
+    ),
+    "grubjoin-lag-change": Experiment(
+        "a lag that jumps", following.lag_change, Picture("at", ("gain",), ("policy",))
+    ),
+}
