@@ -256,7 +256,7 @@ class HarvestAdapter(Adapter):
         """The budget if all rows harvested, so that the rest of it pays for those that teach."""
         shred, total = self._policy.shred, throttle * model.full_cost
         teaching = shred * sum(
-            own.rate * _shredded(own, throttle ** (1 / len(own.hops))) for own in model.directions
+            own.rate * _shredded(own, throttle) for own in model.directions
         )
         return max(total - teaching, _LEAST_HARVESTED * total) / (1 - shred) if shred < 1 else total
 
@@ -273,7 +273,7 @@ class HarvestAdapter(Adapter):
         settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
         dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
         full = own.dear[origin] is None and own.cheap[origin] is None
-        shredded = _shredded(direction, 1.0 if full else own.throttle ** (1 / len(direction.hops)))
+        shredded = _shredded(direction, 1.0 if full else own.throttle)
         return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
 
 
@@ -302,12 +302,14 @@ class DropAdapter(Adapter):
 
 
 def _shredded(direction: DirectionModel, thin: float) -> float:
-    """Work of a row that sees a share of each window, and tries one more window than its order has."""
+    """Work of a row that sees a share of its first window, and tries one more window than its order has."""
     first = direction.hops[0]
-    work, entering = first.base + thin * sum(first.cost) if len(direction.hops) > 1 else 0.0, 1.0
+    work = first.base + thin * sum(first.cost) if len(direction.hops) > 1 else 0.0
+    entering, share = 1.0, thin
     for hop in direction.hops:
-        work += entering * (hop.base + thin * sum(hop.cost))
-        entering *= thin * sum(hop.partials)
+        work += entering * (hop.base + share * sum(hop.cost))
+        entering *= share * sum(hop.partials)
+        share = 1.0
     return work
 
 

@@ -51,7 +51,8 @@ class HopExec:
     ) -> Iterator[Partials | Candidates]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
         bucket = Bucket(self._stores, self._limit)
-        old, new = old.thin(probing.thin), new.thin(probing.thin)
+        if self._number == 0:
+            old, new = old.thin(probing.thin), new.thin(probing.thin)
         for partials in source:
             for candidates in self._extensions(partials, old, new, probing):
                 self._counters.partials += candidates.size

@@ -61,8 +61,8 @@ class Watch(Protocol):
 class Probing:
     """What some rows probe.
 
-    `reaches` says for each hop which parts of the time range are probed, `thin` which share of each
-    window, and `watch` sees everything.
+    `reaches` says for each hop which parts of the time range are probed, `thin` which share of the
+    first window, and `watch` sees everything.
     """
 
     def __init__(

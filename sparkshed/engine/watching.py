@@ -31,7 +31,7 @@ class DirectionWatch:
         thin: float,
         histograms: Sequence[Floats] | None = None,
     ) -> None:
-        """Watch rows that see a share `thin` of each window.
+        """Watch rows that see a share `thin` of their first window.
 
         `histograms`, one per stream, get the lags of results against the first stream.
         """
@@ -49,7 +49,7 @@ class DirectionWatch:
         target, slices = self._order[number], self._slices[number]
         tally = self._tally.hop((joined, target), slices.count)
         weights = weights_of(self._stores, partials, sorted(joined))
-        tally.probes += float(weights.sum()) * self._thin
+        tally.probes += float(weights.sum()) * (self._thin if number == 0 else 1.0)
         times = partials.times(self._origin)
         return _HopWatch(tally, slices, times, weights, self._stores[target], counters)
 

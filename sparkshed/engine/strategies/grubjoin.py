@@ -22,7 +22,7 @@ class GrubJoin(Learning):
 
     The new rows of a stream are of three kinds::
 
-        share ω            shredded: see a share of every window, so thin that z of the results are left
+        share ω            shredded: join everything, but see only a share z of their first window
         (1 - ω) · mix      join the slices of the dearer setting
         (1 - ω)(1 - mix)   join the slices of the cheaper one
 
@@ -56,9 +56,7 @@ class GrubJoin(Learning):
     def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
         configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
-        # With all windows thinned alike, as many results are left as if only the first one were. But they
-        # come from more rows, and so teach more.
-        thin = 1.0 if full else configuration.throttle ** (1 / len(configuration.orders[origin]))
+        thin = 1.0 if full else configuration.throttle
         watch = self.watch(origin, rows, thin)
         shred = _Shred(self, origin, rows, watch, thin)
         yield Part(rows, Probing(thin=thin, watch=watch), shred.observe)
@@ -70,10 +68,9 @@ class GrubJoin(Learning):
 class _Shred:
     """Results of the shredded rows of one stream in one micro-batch.
 
-    Shredded rows see so little of the windows that they find a share z of their results, and rows of a
-    window may stand for others that were dropped, so a result stands for w/z results of shredded rows; one
-    of them is emitted. The other rows have (1 - ω)/ω times as many, of which they miss w less the
-    chance c that they probe its slices::
+    Shredded rows see a share z of their first window, and rows of a window may stand for others that
+    were dropped, so a result stands for w/z results of shredded rows; one of them is emitted. The other
+    rows have (1 - ω)/ω times as many, of which they miss w less the chance c that they probe its slices::
 
         missed  =  ((w - c) · (1 - ω)/ω + w) / z  -  1
     """
@@ -86,7 +83,7 @@ class _Shred:
         self._missing: Floats = np.zeros(int(rows[-1]) - self._first + 1)
         self._mixing: Floats = np.zeros(len(self._missing))
         self._watch = watch
-        self._thin, self._found = thin, thin ** len(self._order)
+        self._thin = thin
         self._shred, self._mix = configuration.shred, configuration.mix
         slices = grub.slices_of(origin)
         self._dear = _masks(slices, configuration.dear[origin])
@@ -109,21 +106,22 @@ class _Shred:
         own = results.rows_of(self._origin) - self._first
         self._missing += np.bincount(own, unseen, len(self._missing))
         self._mixing += np.bincount(own, dear - cheap, len(self._missing))
-        amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._found - 1.0
+        amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._thin - 1.0
         self._missed += float(amounts.sum())
         self._weight = max(self._weight, float(weights.max()))
-        for target, found in zip(self._order, rows, strict=True):
-            own_weights = self._stores[target].weights
-            chance = self._thin if own_weights is None else self._thin / own_weights.take(found)
-            self._ledgers[target].add(found, amounts * np.sqrt(1.0 - chance))
+        for place, (target, found) in enumerate(zip(self._order, rows, strict=True)):
+            kept, own_weights = self._thin if place == 0 else 1.0, self._stores[target].weights
+            chance = kept if own_weights is None else kept / own_weights.take(found)
+            if own_weights is not None or kept < 1:
+                self._ledgers[target].add(found, amounts * np.sqrt(1.0 - chance))
 
     def completeness(self) -> Completeness:
         """Results that are missed, and how sure that is as far as it depends on which rows were shredded."""
         scale = (1 - self._shred) / self._shred
         rows = float((self._missing**2).sum()) * scale / self._shred
         mixing = float((self._mixing**2).sum()) * scale * self._mix * (1 - self._mix)
-        weight = (scale + 1) * self._weight / self._found - 1.0
-        return Completeness(0.0, self._missed, (rows + mixing) / self._found**2, weight)
+        weight = (scale + 1) * self._weight / self._thin - 1.0
+        return Completeness(0.0, self._missed, (rows + mixing) / self._thin**2, weight)
 
 
 def _masks(slices: Sequence[Slices], harvest: Harvest) -> list[Floats] | None:

@@ -57,10 +57,10 @@ class Learning(Exact):
         return [self._slices[origin][target] for target in self.configuration.orders[origin]]
 
     def watch(self, origin: int, rows: Ints, thin: float) -> DirectionWatch:
-        """Learn from rows that see a share `thin` of each window."""
+        """Learn from rows that see a share `thin` of their first window, and everything after it."""
         tally = self.tally.directions[origin]
         order = self.configuration.orders[origin]
-        tally.learned += self.stand_for(origin, rows) * thin ** len(order)
+        tally.learned += self.stand_for(origin, rows) * thin
         histograms = self.tally.streams if self._per_stream else None
         return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, thin, histograms)
 
