@@ -104,9 +104,7 @@ class PostingsFinder:
         first = np.flatnonzero(np.append(True, items[1:] != items[:-1])[: len(items)])
         weights = None if lists.weights is None else lists.weights.take(numbers.take(order))
         heaviest = 0.0 if weights is None else float(np.abs(weights[np.isfinite(weights)]).max(initial=0.0))
-        return Lookups(
-            items.take(first), np.append(first, len(items)), places.take(order), weights, heaviest
-        )
+        return Lookups(items.take(first), np.append(first, len(items)), places.take(order), weights, heaviest)
 
     def verify(self, candidates: Candidates) -> Bools | None:
         """The condition itself."""
