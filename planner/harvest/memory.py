@@ -58,7 +58,7 @@ def _kept(old: DirectionTally, new: DirectionTally, origin: int, seconds: float)
     missing = _ENOUGH - evidence(new, origin)
     before = evidence(old, origin)
     shortest, longest = 0.5 ** (seconds / _SHORTEST), 0.5 ** (seconds / _LONGEST)
-    return longest if before <= 0 else min(max(missing / before, shortest), longest)
+    return longest if before <= 0 else float(min(max(missing / before, shortest), longest))
 
 
 def evidence(known: DirectionTally, origin: int) -> float:

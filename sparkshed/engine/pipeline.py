@@ -208,9 +208,7 @@ class DirectionExec:
             self._counters.results += results.size
             yield results
 
-    def explore(
-        self, rows: Ints, old: Sequence[Windows], new: Sequence[Windows], probing: Probing
-    ) -> None:
+    def explore(self, rows: Ints, old: Sequence[Windows], new: Sequence[Windows], probing: Probing) -> None:
         """Make the first hop only, for what can be learned from it."""
         target = self._targets[0]
         for _ in self._hops[0].run(self._chunks(rows), old[target], new[target], probing):

@@ -86,9 +86,7 @@ class Lookup:
         self._limit = limit
         self._counters = counters
 
-    def look_up(
-        self, needles: Sequence[Needles], windows: Windows, low: Ints, high: Ints
-    ) -> Iterator[Pairs]:
+    def look_up(self, needles: Sequence[Needles], windows: Windows, low: Ints, high: Ints) -> Iterator[Pairs]:
         """Rows that all sets of needles match; needle n has the time range `[low[n], high[n]]`."""
         first, last = windows.extents
         alive: Bools | None = None

@@ -217,4 +217,3 @@ class SetFinder:
 
 def _valid(lists: Lists, rows: Ints) -> Ints:
     return rows if lists.valid is None else rows[lists.valid.take(rows)]
-

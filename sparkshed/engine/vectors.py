@@ -216,9 +216,7 @@ class VectorFinder:
             whole.matrix[a:b], whole.norms[a:b], whole.places[a:b] - tile.begin, whole.odd[c:d] - tile.begin
         )
 
-    def _decided(
-        self, tile: Tile, places: Ints, scores: AnyArray, lower: Any, upper: Any
-    ) -> Iterator[Pairs]:
+    def _decided(self, tile: Tile, places: Ints, scores: AnyArray, lower: Any, upper: Any) -> Iterator[Pairs]:
         likely = scores >= lower
         outside = tile.outside()
         if outside is not None:

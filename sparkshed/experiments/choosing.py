@@ -145,7 +145,7 @@ def _ratios(
 
 
 def fig8(settings: Settings) -> Result:
-    """Milliseconds per choice, by the number of slices."""
+    """Milliseconds of CPU time per choice, by the number of slices."""
     sizes = [5, 10, 20] if settings.quick else [2, 5, 8, 10, 15, 20, 30]
     cases: list[tuple[str, int, int]] = []
     for n in sizes:
@@ -165,7 +165,7 @@ def fig8(settings: Settings) -> Result:
 
 
 def fig9(settings: Settings) -> Result:
-    """Milliseconds per choice, by the throttle and the number of streams."""
+    """Milliseconds of CPU time per choice, by the throttle and the number of streams."""
     shares = [0.1, 0.5, 0.9] if settings.quick else [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99]
     rows = []
     for number, z in enumerate(shares):
@@ -179,7 +179,7 @@ def fig9(settings: Settings) -> Result:
 
 
 def fig10(settings: Settings) -> Result:
-    """Milliseconds per choice of the three greedy choosers, by the throttle, for three streams."""
+    """Milliseconds of CPU time per choice of the greedy choosers, by the throttle, for three streams."""
     shares = [0.1, 0.5, 0.9] if settings.quick else [0.01, *(k / 10 for k in range(1, 10)), 0.99]
     rows = []
     for number, z in enumerate(shares):
@@ -203,7 +203,7 @@ def _timed(
     part: int = 0,
     parts: int = 1,
 ) -> list[Row]:
-    """The median time of each case, and the slices that it takes or leaves out one by one."""
+    """The median CPU time of each case, and the slices that it takes or leaves out one by one."""
     rows = []
     for number, case in enumerate(cases):
         chooser, m, n = case
@@ -213,9 +213,9 @@ def _timed(
         times, steps = [], []
         for _ in range(repeats):
             model = instance(rng, m, n)
-            began = time.perf_counter()
+            began = time.thread_time()
             choice = choose(model, share(case) * model.full_cost, chooser)
-            times.append(1000 * (time.perf_counter() - began))
+            times.append(1000 * (time.thread_time() - began))
             taken = sum(len(slices) for direction in choice.dear for slices in direction)
             steps.append(m * (m - 1) * n - taken if chooser == "greedy_reverse" else taken)
         require(min(times) > 0, "no time has passed")

@@ -97,10 +97,10 @@ def fig16(settings: Settings) -> Result:
 def lag_change(settings: Settings) -> Result:
     """The lag of the second stream jumps by half a window in mid-run: how fast is it learned?
 
-    It jumps from 15 s to 5 s, so that there are results all the time: rows of the old lag stay in the windows
-    and match for 15 s more, rows of the new one match from 5 s on. The first step that can know of it comes
-    an interval after that. What counts is the gain over RandomDrop with the same work, interval by interval,
-    and how much of its steady value after the jump it reaches.
+    It jumps from 15 s to 5 s, so that there are results all the time: rows of the old lag stay in the
+    windows and match for 15 s more, rows of the new one match from 5 s on. The first step that can know of
+    it comes an interval after that. What counts is the gain over RandomDrop with the same work, interval by
+    interval, and how much of its steady value after the jump it reaches.
     """
     before, after = 60.0, 40.0 if settings.quick else 70.0
     new, old, rate = 5.0, 15.0, 200.0

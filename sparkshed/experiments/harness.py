@@ -205,6 +205,7 @@ class _Run:
         self._warm: Statistics | None = None
         self._step = Step(0.0)
         self._began = self._start
+        self._busy = 0.0
         self._reset = self._start + load.reset
 
     def run(self, watch: Callable[[Step], None]) -> Outcome:
@@ -217,6 +218,7 @@ class _Run:
             self._arrive()
             self._process()
             if self._now >= due:
+                self._arrive()
                 self._decide()
                 watch(self._step)
                 self._outcome.steps.append(self._step)
@@ -262,12 +264,12 @@ class _Run:
     def _work(self, units: float) -> None:
         """The CPU is busy for a while."""
         self._free = self._now + units / self._load.capacity
-        self._step.busy += self._free - self._now
+        self._busy += self._free - self._now
 
     def _decide(self) -> None:
         step = self._step
-        elapsed = self._now - self._began
-        step.at, step.busy = self._now - self._start, min(1.0, step.busy / elapsed)
+        step.at, step.busy = self._now - self._start, min(1.0, self._busy / (self._now - self._began))
+        self._busy = 0.0
         if self._now >= self._reset:
             self._throttle, self._reset = Throttle(self._load.boost), inf
             step.throttle = self._throttle.z
@@ -279,8 +281,7 @@ class _Run:
         if self._adapt is not None:
             self._strategy.configure(self._adapt(tally, step.throttle))
             step.effort = self._effort()
-            # Rows that wait for the next batch wait for the decision, too.
-            self._now = max(self._now, self._free)
+            # Rows that come now wait for the end of the decision.
             self._work(step.effort)
             self._now = self._free
             if self._warm is not None:

@@ -184,3 +184,37 @@ def test_settings_and_measurements_are_checked():
         Throttle().update(1, -1)
     with pytest.raises(ValueError, match="duration must be finite"):
         BatchThrottle().update(1, float("nan"), 1, 1, 1)
+
+
+def test_a_busy_join_is_not_boosted():
+    throttle = Throttle()
+    throttle.update(consumed=20, arrived=100)
+    before = throttle.z
+    assert throttle.update(consumed=100, arrived=100, busy=throttle.headroom) <= before
+    assert Throttle().update(consumed=100, arrived=100, busy=0.2) == 1.0
+
+
+def test_a_load_that_grows_is_met_before_it_is_there():
+    steady, growing = Throttle(), Throttle()
+    for busy, more in ((0.85, 0.3), (0.85, 0.6), (0.85, 0.85)):
+        steady.update(consumed=100, arrived=100, busy=busy)
+        growing.update(consumed=100, arrived=100, busy=more)
+    assert steady.z == 1.0
+    assert growing.z < 1.0
+
+
+def test_lost_rows_count_for_more_when_the_cpu_is_measured():
+    plain, measured = Throttle(), Throttle()
+    assert measured.update(consumed=50, arrived=100, busy=1.0) < plain.update(consumed=50, arrived=100) == 0.5
+
+
+def test_measured_throttle_settles():
+    """A CPU whose load is in proportion to z: it ends near full, and nothing is lost."""
+    throttle, demand = Throttle(), 5.0
+    lost = 0.0
+    for turn in range(40):
+        wanted = demand * throttle.z
+        lost += max(0.0, 1 - 1 / wanted) if turn >= 20 else 0.0
+        throttle.update(consumed=100 * min(1.0, 1 / wanted), arrived=100, busy=min(1.0, wanted))
+    assert lost == 0
+    assert 0.9 <= demand * throttle.z <= 1
