@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, permutations
@@ -26,6 +27,9 @@ _TRUST = 0.7
 _LARGEST = 4.0
 #: The share of the budget that is harvested with, however much learning costs.
 _LEAST_HARVESTED = 0.5
+#: How much more than its share of the work a shredded row may cost, and in how many steps that is met.
+_DEAR_LESSON = 1.5
+_LESSONS = 8
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
 #: A new order must promise this much less, or the inverse of it more, to be worth a change.
@@ -250,13 +254,14 @@ class HarvestAdapter(Adapter):
             )
             for setting in (choice.dear, choice.cheap)
         )
-        return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred)
+        thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
+        return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred, thins=thins)
 
     def _left(self, model: JoinModel, throttle: float) -> float:
         """The budget if all rows harvested, so that the rest of it pays for those that teach."""
         shred, total = self._policy.shred, throttle * model.full_cost
         teaching = shred * sum(
-            own.rate * _shredded(own, throttle) for own in model.directions
+            own.rate * _shredded(own, thins_for(own, throttle)) for own in model.directions
         )
         return max(total - teaching, _LEAST_HARVESTED * total) / (1 - shred) if shred < 1 else total
 
@@ -273,7 +278,7 @@ class HarvestAdapter(Adapter):
         settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
         dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
         full = own.dear[origin] is None and own.cheap[origin] is None
-        shredded = _shredded(direction, 1.0 if full else own.throttle)
+        shredded = _shredded(direction, (1.0,) * len(direction.hops) if full else own.thins[origin])
         return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
 
 
@@ -301,15 +306,31 @@ class DropAdapter(Adapter):
         return 0.0, 0.0
 
 
-def _shredded(direction: DirectionModel, thin: float) -> float:
-    """Work of a row that sees a share of its first window, and tries one more window than its order has."""
+def thins_for(direction: DirectionModel, share: float) -> tuple[float, ...]:
+    """What share of each window a shredded row sees, to find a share of its results.
+
+    Windows that are thinned alike show the most: as many results, of more rows. But the first windows
+    then cost more than their share, so they are thinned more where that would be too dear.
+    """
+    hops = len(direction.hops)
+    limit = _DEAR_LESSON * share * direction.full_cost / direction.rate
+    for step in range(_LESSONS + 1):
+        first = step / _LESSONS
+        rest = (1 - first) / hops
+        thins = (share ** (rest + first), *(share**rest for _ in range(hops - 1)))
+        if _shredded(direction, thins) <= limit:
+            break
+    return thins
+
+
+def _shredded(direction: DirectionModel, thins: Sequence[float]) -> float:
+    """Work of a row that sees a share of each window, and tries one more window than its order has."""
     first = direction.hops[0]
-    work = first.base + thin * sum(first.cost) if len(direction.hops) > 1 else 0.0
-    entering, share = 1.0, thin
-    for hop in direction.hops:
-        work += entering * (hop.base + share * sum(hop.cost))
-        entering *= share * sum(hop.partials)
-        share = 1.0
+    work = first.base + math.prod(thins) * sum(first.cost) if len(direction.hops) > 1 else 0.0
+    entering = 1.0
+    for hop, thin in zip(direction.hops, thins, strict=True):
+        work += entering * (hop.base + thin * sum(hop.cost))
+        entering *= thin * sum(hop.partials)
     return work
 
 

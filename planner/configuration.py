@@ -21,7 +21,9 @@ class Configuration:
         dear: What rows of each stream probe, for a share `mix` of the rows.
         cheap: What the other rows probe.
         mix: The share of rows that use `dear`.
-        shred: ω, the share of rows that are joined fully, to learn from.
+        shred: ω, the share of rows that are shredded, to learn from.
+        thins: What share of each window of its order a shredded row sees; their product is the share of its
+            results that it finds. All alike, so that it is z, unless told otherwise.
         keep: The share of rows of each stream that enter the join at all.
         horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
             windows, because no harvest reaches farther back; None keeps all.
@@ -35,6 +37,7 @@ class Configuration:
     mix: float = 1.0
     shred: float = 0.0
     keep: tuple[float, ...] = ()
+    thins: tuple[tuple[float, ...], ...] = ()
     horizons: tuple[int | None, ...] = ()
     reserve: float = 1.0
 
@@ -45,6 +48,9 @@ class Configuration:
                 object.__setattr__(self, name, (None,) * count)
         if not self.keep:
             object.__setattr__(self, "keep", (1.0,) * count)
+        if not self.thins:
+            thins = tuple(alike(self.throttle, len(order)) for order in self.orders)
+            object.__setattr__(self, "thins", thins)
         if not self.horizons:
             object.__setattr__(self, "horizons", (None,) * count)
         if not len(self.dear) == len(self.cheap) == len(self.keep) == len(self.horizons) == count:
@@ -61,6 +67,15 @@ class Configuration:
     def is_exact(self) -> bool:
         """Whether every row enters the join and probes everything."""
         return all(harvest is None for harvest in (*self.dear, *self.cheap)) and min(self.keep) >= 1
+
+
+def alike(share: float, hops: int) -> tuple[float, ...]:
+    """Shares of windows, one like the other, that leave a share of the results.
+
+    >>> alike(0.25, 2)
+    (0.5, 0.5)
+    """
+    return (share ** (1 / hops),) * hops
 
 
 def farthest(

@@ -63,7 +63,7 @@ def pilot_group(
 ) -> Tally:
     """What the master's rows of one group teach: all of them are shredded, and nothing is emitted."""
     seed = (shedding.seed, number)
-    # Rows that harvest nothing but are all shredded: they see a share of their first window.
+    # Rows that harvest nothing but are all shredded: they see a share of each window.
     off = (((),) * (len(streams) - 1),) * len(streams)
     configuration = Configuration(shedding.configuration.orders, shedding.budget, off, off, shred=1.0)
     strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)

@@ -51,8 +51,8 @@ class HopExec:
     ) -> Iterator[Partials | Candidates]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
         bucket = Bucket(self._stores, self._limit)
-        if self._number == 0:
-            old, new = old.thin(probing.thin), new.thin(probing.thin)
+        share = probing.thin(self._number)
+        old, new = old.thin(share), new.thin(share)
         for partials in source:
             for candidates in self._extensions(partials, old, new, probing):
                 self._counters.partials += candidates.size

@@ -61,22 +61,29 @@ class Watch(Protocol):
 class Probing:
     """What some rows probe.
 
-    `reaches` says for each hop which parts of the time range are probed, `thin` which share of the
-    first window, and `watch` sees everything.
+    `reaches` says for each hop which parts of the time range are probed, `thins` which share of
+    its window, and `watch` sees everything.
     """
 
     def __init__(
-        self, reaches: Sequence[Sequence[Reach]] | None = None, thin: float = 1.0, watch: Watch | None = None
+        self,
+        reaches: Sequence[Sequence[Reach]] | None = None,
+        thins: Sequence[float] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """Probe everything, unless told otherwise."""
         self._reaches = reaches
         self._watch = watch
-        self.thin = thin
+        self._thins = thins
 
     @staticmethod
     def harvest(slices: Sequence[Slices], chosen: Sequence[Sequence[int]]) -> Probing:
         """Probe only the chosen slices of each hop."""
         return Probing([reaches_of(own, numbers) for own, numbers in zip(slices, chosen, strict=True)])
+
+    def thin(self, hop: int) -> float:
+        """The share of its window that a hop sees."""
+        return 1.0 if self._thins is None else self._thins[hop]
 
     def reaches(self, hop: int) -> Sequence[Reach]:
         """The parts of the time range that a hop probes."""

@@ -28,10 +28,10 @@ class DirectionWatch:
         slices: Sequence[Slices],
         stores: Sequence[RowStore],
         tally: DirectionTally,
-        thin: float,
+        thins: Sequence[float],
         histograms: Sequence[Floats] | None = None,
     ) -> None:
-        """Watch rows that see a share `thin` of their first window.
+        """Watch rows that see a share `thins[j]` of the window of hop j.
 
         `histograms`, one per stream, get the lags of results against the first stream.
         """
@@ -40,7 +40,7 @@ class DirectionWatch:
         self._slices = slices
         self._stores = stores
         self._tally = tally
-        self._thin = thin
+        self._thins = thins
         self._histograms = histograms
 
     def hop(self, number: int, partials: Partials, counters: HopCounters) -> _HopWatch:
@@ -49,7 +49,7 @@ class DirectionWatch:
         target, slices = self._order[number], self._slices[number]
         tally = self._tally.hop((joined, target), slices.count)
         weights = weights_of(self._stores, partials, sorted(joined))
-        tally.probes += float(weights.sum()) * (self._thin if number == 0 else 1.0)
+        tally.probes += float(weights.sum()) * self._thins[number]
         times = partials.times(self._origin)
         return _HopWatch(tally, slices, times, weights, self._stores[target], counters)
 

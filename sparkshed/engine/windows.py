@@ -12,6 +12,8 @@ import numpy as np
 from sparkshed.engine.arrays import Ints, merge_places
 
 _POSITIVE = (1 << 63) - 1
+#: Samples of one stream that are kept up to date.
+_MOST_SAMPLES = 8
 
 
 class Indexer(Protocol):
@@ -143,7 +145,7 @@ class Windows:
         self._last: Ints = np.empty(0, np.int64)
         self._times: Ints | None = None
         self._views: dict[Hashable, _View] = {}
-        self._share = 1.0
+        self._shares: list[float] = []
         self._thinned: set[int] = set()
         self.size = 0
 
@@ -202,10 +204,13 @@ class Windows:
             (window,) = members
             return _sample(window, share, (self._seed, number & _POSITIVE))
 
-        if self._share != share:
-            self._views.pop("thin", None)
-            self._share = share
-        return self._view("thin", 1, sample)
+        found = self._view(share, 1, sample)
+        # Shares change from time to time; samples that were not asked for lately are let go.
+        self._shares = [share, *(other for other in self._shares if other != share)]
+        for forgotten in self._shares[_MOST_SAMPLES:]:
+            del self._views[forgotten]
+        del self._shares[_MOST_SAMPLES:]
+        return found
 
     def _view(
         self, key: Hashable, factor: int, make: Callable[[int, list[BasicWindow]], BasicWindow]
@@ -328,5 +333,6 @@ class Windows:
     def forget(self) -> None:
         """Drop all indexes; they are built again when needed."""
         self._views.clear()
+        self._shares.clear()
         for window in self._windows.values():
             window.forget()

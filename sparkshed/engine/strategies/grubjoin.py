@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ class GrubJoin(Learning):
 
     The new rows of a stream are of three kinds::
 
-        share ω            shredded: join everything, but see only a share z of their first window
+        share ω            shredded: see a share of every window, so thin that z of the results are left
         (1 - ω) · mix      join the slices of the dearer setting
         (1 - ω)(1 - mix)   join the slices of the cheaper one
 
@@ -56,26 +57,29 @@ class GrubJoin(Learning):
     def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
         configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
-        thin = 1.0 if full else configuration.throttle
-        watch = self.watch(origin, rows, thin)
-        shred = _Shred(self, origin, rows, watch, thin)
-        yield Part(rows, Probing(thin=thin, watch=watch), shred.observe)
+        thins = (1.0,) * len(configuration.orders[origin]) if full else configuration.thins[origin]
+        watch = self.watch(origin, rows, thins)
+        shred = _Shred(self, origin, rows, watch, thins)
+        yield Part(rows, Probing(thins=thins, watch=watch), shred.observe)
         if not full:
             self.missed(shred.completeness())
-        yield from self.explore(origin, rows, thin)
+        yield from self.explore(origin, rows, math.prod(thins))
 
 
 class _Shred:
     """Results of the shredded rows of one stream in one micro-batch.
 
-    Shredded rows see a share z of their first window, and rows of a window may stand for others that
-    were dropped, so a result stands for w/z results of shredded rows; one of them is emitted. The other
-    rows have (1 - ω)/ω times as many, of which they miss w less the chance c that they probe its slices::
+    Shredded rows see so little of the windows that a share z of their results is left, and rows of a
+    window may stand for others that were dropped, so a result stands for w/z results of shredded rows; one
+    of them is emitted. The other rows have (1 - ω)/ω times as many, of which they miss w less the
+    chance c that they probe its slices::
 
         missed  =  ((w - c) · (1 - ω)/ω + w) / z  -  1
     """
 
-    def __init__(self, grub: GrubJoin, origin: int, rows: Ints, watch: DirectionWatch, thin: float) -> None:
+    def __init__(
+        self, grub: GrubJoin, origin: int, rows: Ints, watch: DirectionWatch, thins: Sequence[float]
+    ) -> None:
         configuration = grub.configuration
         self._origin = origin
         self._order = configuration.orders[origin]
@@ -83,7 +87,7 @@ class _Shred:
         self._missing: Floats = np.zeros(int(rows[-1]) - self._first + 1)
         self._mixing: Floats = np.zeros(len(self._missing))
         self._watch = watch
-        self._thin = thin
+        self._thins, self._found = thins, math.prod(thins)
         self._shred, self._mix = configuration.shred, configuration.mix
         slices = grub.slices_of(origin)
         self._dear = _masks(slices, configuration.dear[origin])
@@ -106,13 +110,13 @@ class _Shred:
         own = results.rows_of(self._origin) - self._first
         self._missing += np.bincount(own, unseen, len(self._missing))
         self._mixing += np.bincount(own, dear - cheap, len(self._missing))
-        amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._thin - 1.0
+        amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._found - 1.0
         self._missed += float(amounts.sum())
         self._weight = max(self._weight, float(weights.max()))
-        for place, (target, found) in enumerate(zip(self._order, rows, strict=True)):
-            kept, own_weights = self._thin if place == 0 else 1.0, self._stores[target].weights
-            chance = kept if own_weights is None else kept / own_weights.take(found)
-            if own_weights is not None or kept < 1:
+        for target, found, thin in zip(self._order, rows, self._thins, strict=True):
+            own_weights = self._stores[target].weights
+            chance = thin if own_weights is None else thin / own_weights.take(found)
+            if own_weights is not None or thin < 1:
                 self._ledgers[target].add(found, amounts * np.sqrt(1.0 - chance))
 
     def completeness(self) -> Completeness:
@@ -120,8 +124,8 @@ class _Shred:
         scale = (1 - self._shred) / self._shred
         rows = float((self._missing**2).sum()) * scale / self._shred
         mixing = float((self._mixing**2).sum()) * scale * self._mix * (1 - self._mix)
-        weight = (scale + 1) * self._weight / self._thin - 1.0
-        return Completeness(0.0, self._missed, (rows + mixing) / self._thin**2, weight)
+        weight = (scale + 1) * self._weight / self._found - 1.0
+        return Completeness(0.0, self._missed, (rows + mixing) / self._found**2, weight)
 
 
 def _masks(slices: Sequence[Slices], harvest: Harvest) -> list[Floats] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -56,13 +57,13 @@ class Learning(Exact):
         """The slices of each hop of a direction."""
         return [self._slices[origin][target] for target in self.configuration.orders[origin]]
 
-    def watch(self, origin: int, rows: Ints, thin: float) -> DirectionWatch:
-        """Learn from rows that see a share `thin` of their first window, and everything after it."""
+    def watch(self, origin: int, rows: Ints, thins: Sequence[float]) -> DirectionWatch:
+        """Learn from rows that see a share of each window of their order."""
         tally = self.tally.directions[origin]
         order = self.configuration.orders[origin]
-        tally.learned += self.stand_for(origin, rows) * thin
+        tally.learned += self.stand_for(origin, rows) * math.prod(thins)
         histograms = self.tally.streams if self._per_stream else None
-        return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, thin, histograms)
+        return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, thins, histograms)
 
     def explore(self, origin: int, rows: Ints, thin: float) -> Iterator[Part]:
         """Let some rows try a window that is not first in their order.
@@ -75,8 +76,8 @@ class Learning(Exact):
             self._turn += 1
             target = others[self._turn % len(others)]
             tally, slices = self.tally.directions[origin], self._slices[origin][target]
-            watch = DirectionWatch(origin, (target,), [slices], self.stores, tally, thin)
-            yield Part(rows[:_TRIED], Probing(thin=thin, watch=watch), only=target)
+            watch = DirectionWatch(origin, (target,), [slices], self.stores, tally, (thin,))
+            yield Part(rows[:_TRIED], Probing(thins=(thin,), watch=watch), only=target)
 
     def stand_for(self, stream: int, rows: Ints) -> float:
         """How many rows the given ones stand for."""

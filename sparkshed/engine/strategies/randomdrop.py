@@ -37,7 +37,7 @@ class RandomDrop(Learning):
         teaching = self.generator.random(len(rows)) < self.configuration.shred
         taught, rest = rows[teaching], rows[~teaching]
         if len(taught):
-            watch = self.watch(origin, taught, 1.0)
+            watch = self.watch(origin, taught, (1.0,) * len(self.configuration.orders[origin]))
             teach = _Teach(self, watch, self.configuration.orders[origin])
             yield Part(taught, Probing(watch=watch), teach.observe)
             yield from self.explore(origin, taught, 1.0)
