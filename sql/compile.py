@@ -19,6 +19,8 @@ from sparkshed.sql.pieces import ARITHMETIC, BOOLEAN, CHOICES, COMPARE, applicat
 from sparkshed.sql.types import FRACTIONAL, INTEGRAL, decimal_of, is_evaluated, is_integral, is_numeric
 from sparkshed.sql.typing import Typer
 
+#: Digits up to which Spark negates a decimal without rounding it.
+_UNROUNDED = 34
 #: Nodes that can raise an error in ANSI mode.
 _FAILING = (exp.Div, exp.IntDiv, exp.Mod, exp.Cast, exp.Bracket)
 
@@ -184,6 +186,9 @@ class Compiler:
         if type(node) in ARITHMETIC:
             return self._arithmetic(ARITHMETIC[type(node)], node, type_, certain=certain)
         if isinstance(node, (exp.Neg, exp.Abs)) and is_numeric(type_):
+            decimal = decimal_of(type_)
+            if decimal is not None and decimal[0] > _UNROUNDED:
+                raise NotCompiledError(self._conjunct.text(node))
             operand = self._value(node.this, certain=certain)
             return Call("neg" if isinstance(node, exp.Neg) else "abs", (operand,), type_)
         if isinstance(node, CHOICES):

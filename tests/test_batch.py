@@ -12,6 +12,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import functions as F
 
 import sparkshed
+from sparkshed.spark.sampling import _known_bytes
 
 JOIN = (
     "SELECT {hint} l.id, r.id FROM l JOIN r ON l.k = r.k AND l.x < r.x + 3 "
@@ -71,6 +72,23 @@ def test_inputs_of_any_size_are_planned_alike(spark, monkeypatch):
     assert jobs[0] < jobs[1]
     assert found[0] == found[1]
     assert "rows=3000" in found[0][-1]
+
+
+def test_what_may_be_large_is_not_fetched_whole(spark, tmp_path):
+    def known(frame) -> int | None:
+        return _known_bytes(frame._jdf.queryExecution().optimizedPlan())
+
+    numbers = spark.range(1000)
+    assert known(numbers.where("id % 2 = 0").selectExpr("id + 1 AS x")) < 100_000
+    assert known(numbers.selectExpr("explode(sequence(1, 1000)) AS x")) is None
+    assert known(numbers.crossJoin(spark.range(1000))) is None
+    grown = numbers.selectExpr("explode(sequence(1, 10)) AS x").cache()
+    assert known(grown) is None
+    assert grown.count() == 10_000
+    assert known(grown) >= 40_000
+    grown.unpersist()
+    numbers.write.parquet(str(tmp_path / "numbers"))
+    assert known(spark.read.parquet(str(tmp_path / "numbers"))) is None
 
 
 def test_few_rows_make_one_group(spark):

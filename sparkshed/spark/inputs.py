@@ -140,14 +140,16 @@ def _check_types(stream: Stream, frame: DataFrame) -> None:
             raise PlanError(msg)
 
 
-def _crosses(type_: DataType) -> bool:
-    """Whether Arrow has the type; only intervals of months have none."""
+def _crosses(type_: DataType, *, nested: bool = False) -> bool:
+    """Whether Spark sends the type: not intervals of months, nor times of day within other values."""
     if isinstance(type_, StructType):
-        return all(_crosses(field.dataType) for field in type_.fields)
+        return all(_crosses(field.dataType, nested=True) for field in type_.fields)
     if isinstance(type_, ArrayType):
-        return _crosses(type_.elementType)
+        return _crosses(type_.elementType, nested=True)
     if isinstance(type_, MapType):
-        return _crosses(type_.keyType) and _crosses(type_.valueType)
+        return _crosses(type_.keyType, nested=True) and _crosses(type_.valueType, nested=True)
+    if nested and type_.typeName() == "time":
+        return False
     return not isinstance(type_, (YearMonthIntervalType, CalendarIntervalType))
 
 

@@ -14,7 +14,6 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.types import StructType
 from sqlglot.tokens import TokenType
 
-from sparkshed.engine.threads import one_thread
 from sparkshed.planner.explain import explain_text
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.planner import Planned, plan_join
@@ -133,10 +132,9 @@ class _Road:
         bounds = closed_bounds(joined)
         inputs = read_inputs(joined, self._run_text)
         resources = Resources(self._session.sparkContext.defaultParallelism)
-        with one_thread():
-            statistics, sample = gather(joined, bounds, inputs)
-            planned = plan_join(joined, statistics, resources)
-            planned = plan_join(joined, refine(planned, sample), resources)
+        statistics, sample = gather(joined, bounds, inputs)
+        planned = plan_join(joined, statistics, resources)
+        planned = plan_join(joined, refine(planned, sample), resources)
         if sheds(joined.hint):
             planned = plan_shedding(planned, inputs)
         view = f"__shed_{uuid.uuid4().hex}"

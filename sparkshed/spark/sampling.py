@@ -1,8 +1,8 @@
 """What is looked at before a join is planned: counts, quantiles of times, and a sample of the rows.
 
-Small inputs are fetched whole, in one job. Of others one job counts rows and finds quantiles of their
-times, and a second one fetches rows of a few stretches of time, thinned evenly, so that rows which could
-meet are also sampled together.
+Small inputs that are in memory are fetched whole, in one job. Of others one job counts rows and finds
+quantiles of their times, and a second one fetches rows of a few stretches of time, thinned evenly, so that
+rows which could meet are also sampled together.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,7 @@ from sparkshed.spark.times import at_or_after, micros_of
 from sparkshed.sql.block import JoinBlock, Stream
 from sparkshed.sql.bounds import BoundMatrix
 
-#: Inputs that Spark expects to have no more bytes than this are fetched whole.
+#: Inputs that are known to have no more bytes than this are fetched whole.
 SMALL_BYTES = 8_000_000
 #: Rows of each stream that are looked at.
 SAMPLE_ROWS = 1_000
@@ -51,18 +52,29 @@ class Sample:
 
 def look(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> tuple[list[StreamStatistics], Sample]:
     """Count the streams, and sample them."""
-    if _expected_bytes(inputs) <= SMALL_BYTES:
+    sizes = [_known_bytes(frame._jdf.queryExecution().optimizedPlan()) for frame in inputs.frames]
+    if sum(SMALL_BYTES + 1 if size is None else size for size in sizes) <= SMALL_BYTES:
         tables = _by_stream(inputs.union(inputs.frames).toArrow(), inputs)
         return _look_at(block, bounds, tables)
     counted = _count(block, inputs)
     return counted, _sample(block, bounds, inputs, counted)
 
 
-def _expected_bytes(inputs: Inputs) -> int:
-    """Spark's estimate, which is huge where it knows nothing."""
-    return sum(
-        int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()) for frame in inputs.frames
-    )
+#: Parts of a plan that never make more rows than they get, and what rows they can start from.
+_SHRINKING = ("Project", "Filter", "Union", "SubqueryAlias", "GlobalLimit", "LocalLimit")
+_IN_MEMORY = ("LocalRelation", "Range")
+
+
+def _known_bytes(plan: Any) -> int | None:
+    """Size of what a plan of Spark returns, if that is known; None for files and anything that may grow."""
+    name = plan.nodeName()
+    cached = name == "InMemoryRelation" and plan.cacheBuilder().isCachedColumnBuffersLoaded()
+    if not cached and name not in _IN_MEMORY:
+        children = plan.children()
+        parts = [children.apply(number) for number in range(children.size())]
+        if name not in _SHRINKING or any(_known_bytes(part) is None for part in parts):
+            return None
+    return int(plan.stats().sizeInBytes())
 
 
 def _look_at(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sparkshed.engine.sampling import SampledPair, hop_fanouts
+from sparkshed.engine.threads import one_thread
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.planner import Planned, stream_execs
 from sparkshed.planner.rules.imply_equalities import imply_equalities
 from sparkshed.planner.rules.merge_bands import merge_bands
-from sparkshed.planner.statistics import PredicateStatistics, Statistics
+from sparkshed.planner.statistics import PredicateStatistics, Statistics, StreamStatistics
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.sampling import Sample, look
 from sparkshed.sql.block import JoinBlock
@@ -25,6 +27,15 @@ from sparkshed.sql.predicate import Predicate, renumber
 def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> tuple[Statistics, Sample]:
     """Count the streams, sample them, and estimate the pairs' selectivities."""
     counted, sample = look(block, bounds, inputs)
+    with one_thread():
+        statistics = _measured(block, bounds, counted, sample)
+    return _with_top_shares(block, statistics, sample), sample
+
+
+def _measured(
+    block: JoinBlock, bounds: BoundMatrix, counted: Sequence[StreamStatistics], sample: Sample
+) -> Statistics:
+    """The conditions of all pairs of streams, measured on the sample."""
     streams = stream_execs(block)
     count = len(streams)
     selectivity: list[list[float | None]] = [[None] * count for _ in range(count)]
@@ -41,16 +52,16 @@ def gather(block: JoinBlock, bounds: BoundMatrix, inputs: Inputs) -> tuple[Stati
         else:
             sigma = pair.selectivity(list(found.values()))
         selectivity[i][k] = selectivity[k][i] = sigma
-    statistics = Statistics(tuple(counted), tuple(map(tuple, selectivity)), predicates=measured)
-    return _with_top_shares(block, statistics, sample), sample
+    return Statistics(tuple(counted), tuple(map(tuple, selectivity)), predicates=measured)
 
 
 def refine(planned: Planned, sample: Sample) -> Statistics:
     """The statistics with the fan-out of every hop of the chosen orders, measured on the sample."""
     spec = planned.physical.spec
-    fanouts = tuple(
-        hop_fanouts(spec, origin, sample.tables, sample.shares) for origin in range(len(spec.streams))
-    )
+    with one_thread():
+        fanouts = tuple(
+            hop_fanouts(spec, origin, sample.tables, sample.shares) for origin in range(len(spec.streams))
+        )
     return replace(planned.logical.statistics, fanouts=fanouts)
 
 

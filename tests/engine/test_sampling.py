@@ -120,3 +120,14 @@ def test_matrix_products_stay_on_one_thread_and_are_let_go_again() -> None:
     with one_thread():
         assert set(threads()) == {1}
     assert threads() == before
+
+
+def test_the_last_of_several_users_takes_the_limit_back() -> None:
+    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
+    second.__exit__(None, None, None)
+    assert [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"] == before
