@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sparkshed.planner.adaptation import Adapter, DropAdapter, HarvestAdapter, Policy
+from sparkshed.planner.adaptation import Adapter, Policy
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.dropping import DropAdapter
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import DirectionModel
 from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.statistics import StreamStatistics
 from sparkshed.sql.hint import ShedHint

@@ -12,8 +12,9 @@ from the algorithms, not from a clock, so runs stay exact:
 
 from __future__ import annotations
 
-from sparkshed.planner.adaptation import HarvestAdapter, Policy
+from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.harvest.model import Choice, JoinModel
+from sparkshed.planner.harvesting import HarvestAdapter
 
 
 def effort_of(adapter: HarvestAdapter, policy: Policy) -> float:

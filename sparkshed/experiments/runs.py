@@ -20,8 +20,9 @@ from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.experiments.effort import effort_of
 from sparkshed.experiments.harness import Load, Outcome, Step, Throttling, simulate
 from sparkshed.experiments.joins import Join, Orders
-from sparkshed.planner.adaptation import HarvestAdapter, Policy
+from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.randomdrop import DropDirection, DropHop, keep_fractions
 
 #: The paper's GrubJoin: its chooser, its histograms, its orders; its throttle does not know how busy it was.

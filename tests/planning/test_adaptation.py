@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from sparkshed.experiments.joins import camera_join
-from sparkshed.planner.adaptation import HarvestAdapter, Policy
+from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.memory import contradicts, remember
 from sparkshed.planner.harvest.tally import DirectionTally, HopTally, Tally
+from sparkshed.planner.harvesting import HarvestAdapter
 
 SLICES = 10
 

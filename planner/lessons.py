@@ -1,0 +1,40 @@
+"""What a shredded row sees, and what that costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sparkshed.planner.harvest.model import DirectionModel
+
+#: How much more than its share of the work a shredded row may cost, and in how many steps that is met.
+_DEAR_LESSON = 1.5
+_LESSONS = 8
+
+
+def thins_for(direction: DirectionModel, share: float) -> tuple[float, ...]:
+    """What share of each window a shredded row sees, to find a share of its results.
+
+    Windows that are thinned alike show the most: as many results, of more rows. But the first windows
+    then cost more than their share, so they are thinned more where that would be too dear.
+    """
+    hops = len(direction.hops)
+    limit = _DEAR_LESSON * share * direction.full_cost / direction.rate
+    for step in range(_LESSONS + 1):
+        first = step / _LESSONS
+        rest = (1 - first) / hops
+        thins = (share ** (rest + first), *(share**rest for _ in range(hops - 1)))
+        if lesson_work(direction, thins) <= limit:
+            break
+    return thins
+
+
+def lesson_work(direction: DirectionModel, thins: Sequence[float]) -> float:
+    """Work of a row that sees a share of each window, and tries one more window than its order has."""
+    first = direction.hops[0]
+    work = first.base + math.prod(thins) * sum(first.cost) if len(direction.hops) > 1 else 0.0
+    entering = 1.0
+    for hop, thin in zip(direction.hops, thins, strict=True):
+        work += entering * (hop.base + thin * sum(hop.cost))
+        entering *= thin * sum(hop.partials)
+    return work
