@@ -47,10 +47,11 @@ def selectivity(plan: ShedJoin, predicate: Predicate) -> float:
         sigma = plan.statistics.selectivity[pair[0]][pair[1]]
         if sigma is not None and sum(p.streams == predicate.streams for p in plan.predicates) == 1:
             return sigma
-    return _usual(predicate)
+    return usual_selectivity(predicate)
 
 
-def _usual(predicate: Predicate) -> float:
+def usual_selectivity(predicate: Predicate) -> float:
+    """Share of pairs in time that meet a condition of its form."""
     form = predicate.form
     if isinstance(form, Band):
         return 0.1 if form.low is not None and form.high is not None else 0.4

@@ -33,6 +33,7 @@ class ShedJoin:
     bounds: BoundMatrix | None = None
     basic: int | None = None
     orders: tuple[tuple[int, ...], ...] = ()
+    streaming: bool = False
 
     def __post_init__(self) -> None:
         if len(self.block.streams) < 2:
@@ -40,9 +41,16 @@ class ShedJoin:
             raise ValueError(msg)
 
     @staticmethod
-    def of(block: JoinBlock, statistics: Statistics) -> ShedJoin:
+    def of(block: JoinBlock, statistics: Statistics, *, streaming: bool = False) -> ShedJoin:
         """The plan as the SQL says it."""
-        return ShedJoin(block, statistics, block.predicates)
+        return ShedJoin(block, statistics, block.predicates, streaming=streaming)
+
+    @property
+    def sheds(self) -> bool:
+        """Whether less than all the work may be done; in streaming that can depend on the load."""
+        if self.hint.strategy not in ("grubjoin", "randomdrop"):
+            return False
+        return self.streaming if self.hint.budget is None else self.hint.budget < 1 or self.streaming
 
     @property
     def hint(self) -> ShedHint:

@@ -11,6 +11,7 @@ from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Predicate, Si
 
 if TYPE_CHECKING:
     from sparkshed.planner.shedding import Shedding
+    from sparkshed.planner.streaming import StreamingPlan
 
 #: A time range over more basic windows than this is probed in larger windows.
 MOST_WINDOWS = 8
@@ -303,6 +304,7 @@ class ShedJoinExec:
     estimates: tuple[tuple[HopEstimate, ...], ...]
     replication: float
     shedding: Shedding | None = None
+    streaming: StreamingPlan | None = None
 
     @property
     def directions(self) -> tuple[Direction, ...]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from sparkshed.planner.cost import hop_table, plan_direction
 from sparkshed.planner.layout import Resources, choose_layout
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import JoinSpec, OutputColumn, ShedJoinExec, StreamExec
+from sparkshed.planner.physical import JoinSpec, Layout, OutputColumn, ShedJoinExec, StreamExec
 from sparkshed.planner.rules import RULES
-from sparkshed.planner.shedding import sheds
 from sparkshed.planner.statistics import Statistics
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.rewrite import output_name
@@ -28,9 +27,11 @@ class Planned:
         return self.steps[-1][1]
 
 
-def plan_join(block: JoinBlock, statistics: Statistics, resources: Resources) -> Planned:
+def plan_join(
+    block: JoinBlock, statistics: Statistics, resources: Resources, *, streaming: bool = False
+) -> Planned:
     """Run the rules in order, then choose kernels and groups."""
-    plan = ShedJoin.of(block, statistics)
+    plan = ShedJoin.of(block, statistics, streaming=streaming)
     steps = [("parsed", plan)]
     for rule in RULES:
         plan = rule(plan)
@@ -39,7 +40,8 @@ def plan_join(block: JoinBlock, statistics: Statistics, resources: Resources) ->
 
 
 def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
-    layout, replication = choose_layout(plan, resources)
+    # Hosts of a streaming join are chosen with their streams at hand.
+    layout, replication = (Layout(0), 1.0) if plan.streaming else choose_layout(plan, resources)
     assert plan.basic is not None
     directions = [plan_direction(plan, origin) for origin in range(len(plan.names))]
     return ShedJoinExec(
@@ -51,7 +53,7 @@ def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
             basic=plan.basic,
             output=_output(plan.block),
             ansi=plan.block.ansi,
-            hops=hop_table(plan) if sheds(plan.hint) else {},
+            hops=hop_table(plan) if plan.sheds else {},
         ),
         layout=layout,
         estimates=tuple(estimates for _, estimates in directions),

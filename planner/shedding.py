@@ -63,11 +63,6 @@ class Shedding:
         return adapter
 
 
-def sheds(hint: ShedHint) -> bool:
-    """Whether the hint leaves less than all the work to a batch join."""
-    return hint.strategy in ("grubjoin", "randomdrop") and hint.budget is not None and hint.budget < 1
-
-
 def policy_of(hint: ShedHint) -> Policy:
     """The options of a hint that say how to adapt."""
     chooser, metric = hint.harvest
@@ -77,6 +72,7 @@ def policy_of(hint: ShedHint) -> Policy:
         per_stream=hint.per_stream,
         shred=hint.shred,
         fixed=hint.orders is not None,
+        adapt=hint.adapt / 1_000_000,
     )
 
 

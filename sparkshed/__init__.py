@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sparkshed.predicates import register_predicate
     from sparkshed.spark.session import disable, enable, explain, query
+    from sparkshed.spark.streaming.driver import history, progress
     from sparkshed.sql.errors import (
         BoundError,
         HintError,
@@ -30,6 +31,8 @@ _EXPORTS = {
     "disable": "sparkshed.spark.session",
     "query": "sparkshed.spark.session",
     "explain": "sparkshed.spark.session",
+    "progress": "sparkshed.spark.streaming.driver",
+    "history": "sparkshed.spark.streaming.driver",
     "register_predicate": "sparkshed.predicates",
     "ShedError": "sparkshed.sql.errors",
     "HintError": "sparkshed.sql.errors",
@@ -54,6 +57,8 @@ __all__ = [
     "disable",
     "enable",
     "explain",
+    "history",
+    "progress",
     "query",
     "register_predicate",
 ]

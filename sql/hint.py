@@ -68,6 +68,16 @@ class ShedHint:
         return cast("tuple[str, str | None]", self.options.get("harvest", ("lagrange", None)))
 
     @property
+    def adapt(self) -> int:
+        """Δ, the adaptation interval, in microseconds."""
+        return cast("int", self.options.get("adapt", 5_000_000))
+
+    @property
+    def boost(self) -> float:
+        """γ, by which the throttle opens at most."""
+        return cast("float", self.options.get("boost", 1.2))
+
+    @property
     def per_stream(self) -> bool:
         """Whether time correlations are learned as one histogram per stream."""
         return self.options.get("histograms", "pairwise") == "per_stream"

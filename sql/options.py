@@ -188,7 +188,15 @@ OPTIONS: dict[str, Option] = {
             duration,
             available=True,
         ),
-        Option("adapt", "5 seconds", "a duration such as `5 seconds`", "adaptation interval", CPU, duration),
+        Option(
+            "adapt",
+            "5 seconds",
+            "a duration such as `5 seconds`",
+            "adaptation interval of a streaming join",
+            CPU,
+            duration,
+            available=True,
+        ),
         Option(
             "boost",
             "1.2",
@@ -196,6 +204,7 @@ OPTIONS: dict[str, Option] = {
             "boost factor γ: how fast the throttle opens again",
             CPU,
             _number(1, 10, open_low=True),
+            available=True,
         ),
         Option(
             "shred",

@@ -3,6 +3,8 @@
     FROM a JOIN b ON … WHERE residual      becomes
     FROM view, LATERAL (SELECT view.c0 AS x) AS a, LATERAL (SELECT view.c1 AS y) AS b WHERE residual
 
+In streaming the view has one array of one struct for each stream, and `LATERAL VIEW inline` opens it.
+
 Every name outside the join block then means what it meant before, and Spark's optimiser turns the
 lateral sub-queries into a plain projection.
 """
@@ -117,13 +119,16 @@ def _stars(tokens: list[Token]) -> list[tuple[int, str | None]]:
     return found
 
 
-def rewrite_block(block: Block, edit: Edit, joined: JoinBlock, scope: Scope, view: str) -> None:
+def rewrite_block(
+    block: Block, edit: Edit, joined: JoinBlock, scope: Scope, view: str, *, streaming: bool = False
+) -> None:
     """Replace the join block in the statement by the view of the operator's output."""
     edit.replace(block.hint_span, block.other_hints)
     select = edit.render(block.select)
     shown = _output_names(select)
     edit.replace(block.select, _rewrite_names(select, scope))
-    edit.replace(block.from_, _from_clause(joined, view))
+    clause = _inlined(joined, view) if streaming else _from_clause(joined, view)
+    edit.replace(block.from_, clause)
     condition = " AND ".join(f"({text})" for text in joined.residual)
     after = block.from_.end
     if block.where_clause is not None:
@@ -156,6 +161,22 @@ def _from_clause(joined: JoinBlock, view: str) -> str:
             )
             parts.append(f"LATERAL (SELECT {columns}) AS {quoted(stream.name)}")
     return ", ".join(parts)
+
+
+def _inlined(joined: JoinBlock, view: str) -> str:
+    """The same from arrays of one struct: unlike lateral sub-queries they keep the watermarks of times."""
+    parts = [view]
+    for number, stream in enumerate(joined.streams):
+        if stream.payload:
+            columns = ", ".join(quoted(column.name) for column in stream.payload)
+            source = f"{view}.{struct_name(number)}"
+            parts.append(f"LATERAL VIEW inline({source}) {quoted(stream.name)} AS {columns}")
+    return " ".join(parts)
+
+
+def struct_name(stream: int) -> str:
+    """Name of the array that holds the columns of one stream, in streaming."""
+    return f"__shed_{stream}"
 
 
 def output_name(stream: int, column: int) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sparkshed.sql.errors import listing
+
 
 class EngineError(Exception):
     """Base of the engine's own errors."""
@@ -28,3 +32,21 @@ class NullTimeError(EngineError):
 
 class EvaluationError(EngineError, ArithmeticError):
     """An expression failed on a row; the message starts with Spark's error class in brackets."""
+
+
+class CheckpointError(EngineError):
+    """The state of a host was written by another query."""
+
+    def __init__(self, changed: Sequence[str]) -> None:
+        """Name what differs."""
+        super().__init__(
+            f"the checkpoint was written by another query: its {listing(changed)} differ from this one's. "
+            "Windows of one query mean nothing to another. Fix: give this query a checkpointLocation of its "
+            "own, or run the statement that the checkpoint was made by"
+            + (", with as many hosts ('diffuse=atr:2' or 'diffuse=hash:2')" if "hosts" in changed else "")
+        )
+        self.changed = tuple(changed)
+
+    def __reduce__(self) -> tuple[type[CheckpointError], tuple[tuple[str, ...]]]:
+        """Survive the trip from a worker process."""
+        return type(self), (self.changed,)

@@ -8,19 +8,20 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Ints
-from sparkshed.engine.decode import decode_times, normalise
+from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.physical import JoinSpec, StreamExec
 from sparkshed.planner.shedding import Shedding
 
 #: Master rows between two adaptations, at least, and the number of adaptations, at most.
 _LEAST_ROWS = 256
 _MOST_STEPS = 16
+_NEVER = 2**63 - 1
 
 STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
 
@@ -49,12 +50,12 @@ def join_group(
         return
     seed = (shedding.seed, number)
     strategy = strategy_of(shedding, shedding.configuration, seed)
-    operator = JoinOperator(spec, strategy, _derived(seed))
+    operator = JoinOperator(spec, strategy, derived(seed))
     adapter = shedding.adapter(spec)
     yield from operator.process(others)
     strategy.take()
-    for portion in _portions(spec, master, rows):
-        yield from operator.process({master: portion})
+    for portion in portions(spec, {master: rows}):
+        yield from operator.process(portion)
         strategy.configure(adapter.adapt(strategy.take(), shedding.budget))
 
 
@@ -67,7 +68,7 @@ def pilot_group(
     off = (((),) * (len(streams) - 1),) * len(streams)
     configuration = Configuration(shedding.configuration.orders, shedding.budget, off, off, shred=1.0)
     strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
-    operator = JoinOperator(spec, strategy, _derived(seed))
+    operator = JoinOperator(spec, strategy, derived(seed))
     for batch in ({s: rows for s, rows in streams.items() if s != master}, {master: streams[master]}):
         for _ in operator.process(batch):
             pass
@@ -80,18 +81,39 @@ def strategy_of(shedding: Shedding, configuration: Configuration, seed: tuple[in
     return kind(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
 
 
-def _derived(seed: tuple[int, ...]) -> int:
+def derived(seed: tuple[int, ...]) -> int:
     """One number made of several."""
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
-def _portions(spec: JoinSpec, master: int, rows: pa.Table) -> Iterator[pa.Table]:
-    """The rows in the order of time, in portions of equal size."""
-    stream = spec.streams[master]
-    column = normalise(rows.column(stream.time).combine_chunks(), stream.types[stream.time])
-    times: Ints = decode_times(column, stream.types[stream.time])
-    ordered = rows.take(pa.array(times.argsort(kind="stable")))
-    steps = min(_MOST_STEPS, max(1, ordered.num_rows // _LEAST_ROWS))
-    size = -(-max(1, ordered.num_rows) // steps)
-    for start in range(0, ordered.num_rows, size):
-        yield ordered.slice(start, size)
+def portions(spec: JoinSpec, rows: Mapping[int, pa.Table]) -> Iterator[dict[int, pa.Table]]:
+    """The rows of all streams in the order of time, in portions of about equal size."""
+    total = sum(table.num_rows for table in rows.values())
+    steps = min(_MOST_STEPS, total // _LEAST_ROWS)
+    if steps <= 1:
+        yield dict(rows)
+        return
+    ordered, times = {}, {}
+    for stream, table in rows.items():
+        own = spec.streams[stream]
+        known = times_of(table, own)
+        order = known.argsort(kind="stable")
+        ordered[stream], times[stream] = table.take(pa.array(order)), known.take(order)
+    merged = np.sort(np.concatenate(list(times.values())))
+    ends = [int(merged[step * total // steps]) for step in range(1, steps)]
+    begin = dict.fromkeys(rows, 0)
+    for end in [*dict.fromkeys(ends), None]:
+        stop = {s: len(own) if end is None else int(own.searchsorted(end)) for s, own in times.items()}
+        yield {s: ordered[s].slice(begin[s], stop[s] - begin[s]) for s in rows}
+        begin = stop
+
+
+def times_of(table: pa.Table, stream: StreamExec) -> Ints:
+    """The time of each row in microseconds; rows without one come last."""
+    column = normalise(table.column(stream.time).combine_chunks(), stream.types[stream.time])
+    known = validity(column)
+    if known is None:
+        return decode_times(column, stream.types[stream.time])
+    times = np.full(len(column), _NEVER)
+    times[known] = decode_times(column.drop_null(), stream.types[stream.time])
+    return times

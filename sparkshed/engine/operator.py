@@ -67,6 +67,7 @@ class JoinOperator:
         self.strategy.bind(spec, self._stores)
         self.completeness = Completeness(0.0)
         self._running = False
+        self.newest: list[tuple[int, int]] = [(0, 0) for _ in spec.streams]
 
     def _direction(self, origin: int, order: tuple[int, ...]) -> DirectionExec:
         """A direction in some order, bound when it is first needed."""
@@ -103,6 +104,7 @@ class JoinOperator:
             raise ValueError(msg)
         new = [windows.empty() for windows in self._windows]
         ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
+        self.newest = ranges
         filled = [old.size + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
         if all(filled):
             self._running = True
@@ -114,6 +116,15 @@ class JoinOperator:
     def window_rows(self) -> int:
         """Rows that all windows hold."""
         return sum(windows.size for windows in self._windows)
+
+    def held(self, stream: int) -> tuple[RowStore, Windows]:
+        """The rows of a stream and its windows, to be written down."""
+        return self._stores[stream], self._windows[stream]
+
+    def restore(self, stream: int, table: pa.Table) -> None:
+        """Put rows that were written down back into the windows; nothing is joined or counted."""
+        self._refuse_while_running()
+        self._windows[stream].add(*self._stores[stream].restore(table))
 
     def _refuse_while_running(self) -> None:
         if self._running:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(slots=True)
@@ -94,3 +95,19 @@ class Statistics:
     def work(self) -> int:
         """Work units of all directions."""
         return sum(direction.work for direction in self.directions)
+
+    def since(self, before: Statistics) -> Statistics:
+        """What was counted after an earlier copy of the same counters."""
+        found = deepcopy(self)
+        for stream, former in zip(found.streams, before.streams, strict=True):
+            _subtract(stream, former)
+        for direction, former_direction in zip(found.directions, before.directions, strict=True):
+            direction.results -= former_direction.results
+            for hop, former_hop in zip(direction.hops, former_direction.hops, strict=True):
+                _subtract(hop, former_hop)
+        return found
+
+
+def _subtract(own: StreamCounters | HopCounters, former: StreamCounters | HopCounters) -> None:
+    for count in fields(own):
+        setattr(own, count.name, getattr(own, count.name) - getattr(former, count.name))

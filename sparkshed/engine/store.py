@@ -17,6 +17,9 @@ from sparkshed.planner.physical import StreamExec
 
 Compute = Callable[[pa.Array, str], Vector]
 
+#: The column of a snapshot that says how many rows each row stands for.
+_WEIGHT = "weight"
+
 
 class RowStore:
     """All rows of a stream that some basic window holds, addressed by row number.
@@ -49,9 +52,9 @@ class RowStore:
         """How many rows each row stands for, where a strategy dropped some; None if all stand for one."""
         return None if self._weights is None else self._weights.values
 
-    def weigh(self, rows: Ints, factor: float) -> None:
+    def weigh(self, rows: Ints, factor: float | Floats) -> None:
         """Let rows stand for `factor` times as many."""
-        if factor != 1 and len(rows):
+        if len(rows) and np.any(factor != 1):
             if self._weights is None:
                 self._weights = Growing(np.ones(self.size))
             self._weights.values[rows] *= factor
@@ -77,12 +80,34 @@ class RowStore:
             indices = pa.array(order)
             columns = {c: array.take(indices) for c, array in columns.items()}
         start = self.size
+        self._enter(columns, times)
+        return start, times
+
+    def _enter(self, columns: dict[int, pa.Array], times: Ints) -> None:
         if len(times):
             self._push(columns)
             self._times.extend(times)
             if self._weights is not None:
                 self._weights.extend(np.ones(len(times)))
             self.size += len(times)
+
+    def snapshot(self, rows: Ints) -> pa.Table:
+        """The kept columns of some rows, and what each of them stands for, to be restored later."""
+        columns = {str(c): self.take(c, rows) for c in self._kept}
+        weights = self.weights
+        if weights is not None and len(rows) and (own := weights.take(rows)).max() != 1:
+            columns[_WEIGHT] = pa.array(own)
+        return pa.table(columns)
+
+    def restore(self, table: pa.Table) -> tuple[int, Ints]:
+        """Add rows of a snapshot, whose times ascend; return the first row number and the times."""
+        columns = {c: self._clean(table.column(str(c)), c) for c in self._kept}
+        times = decode_times(columns[self._stream.time], self._stream.types[self._stream.time])
+        start = self.size
+        self._enter(columns, times)
+        if _WEIGHT in table.column_names:
+            rows = np.arange(start, self.size)
+            self.weigh(rows, table.column(_WEIGHT).to_numpy())
         return start, times
 
     def _clean(self, column: pa.Array | pa.ChunkedArray, number: int) -> pa.Array:

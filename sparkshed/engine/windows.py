@@ -153,6 +153,24 @@ class Windows:
         """How many basic windows exist."""
         return len(self._windows)
 
+    @property
+    def counts(self) -> dict[int, int]:
+        """Rows of each basic window, by its number."""
+        return {number: len(self._windows[number].rows) for number in self._numbers}
+
+    @property
+    def thinned(self) -> set[int]:
+        """Numbers of the windows that were thinned out."""
+        return self._thinned
+
+    def numbers_of(self, times: Ints) -> Ints:
+        """The number of the window that each time belongs to."""
+        return times // self._basic
+
+    def rows_of(self, number: int) -> Ints:
+        """Row numbers of one window, in the order of their times."""
+        return self._windows[number].rows
+
     def empty(self) -> Windows:
         """Windows of the same length without rows."""
         return Windows(self._basic, self._seed)
@@ -161,7 +179,7 @@ class Windows:
         """Add consecutive rows, numbered from `start`, whose times ascend."""
         if not len(times):
             return
-        numbers = times // self._basic
+        numbers = self.numbers_of(times)
         cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
         begins = [0, *cuts.tolist()]
         rows = np.arange(start, start + len(times))

@@ -225,7 +225,8 @@ class _Run:
                 self._step, self._began = Step(0.0), self._now
                 while due <= self._now:
                     due += load.adapt
-        self._outcome.statistics = _difference(self._operator.statistics, self._warm)
+        counted = self._operator.statistics
+        self._outcome.statistics = deepcopy(counted) if self._warm is None else counted.since(self._warm)
         return self._outcome
 
     def _arrive(self) -> None:
@@ -287,23 +288,3 @@ class _Run:
             if self._warm is not None:
                 self._outcome.work += step.effort
         step.configuration = self._strategy.configuration
-
-
-def _difference(after: Statistics, before: Statistics | None) -> Statistics:
-    """What was counted since then."""
-    found = deepcopy(after)
-    if before is None:
-        return found
-    for own, other in zip(found.directions, before.directions, strict=True):
-        own.results -= other.results
-        for hop, former in zip(own.hops, other.hops, strict=True):
-            hop.comparisons -= former.comparisons
-            hop.searches -= former.searches
-            hop.partials -= former.partials
-    for stream, former_stream in zip(found.streams, before.streams, strict=True):
-        stream.arrived -= former_stream.arrived
-        stream.shed -= former_stream.shed
-        stream.null_time -= former_stream.null_time
-        stream.expired -= former_stream.expired
-        stream.evicted -= former_stream.evicted
-    return found

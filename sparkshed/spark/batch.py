@@ -26,7 +26,7 @@ def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
     rows = inputs.union(_grouped(plan, inputs), [GROUP]).repartitionById(plan.layout.groups, GROUP)
     join = group_join(plan, inputs.slots.places)
-    return rows.groupBy(GROUP).applyInArrow(join, _output_schema(plan.spec, inputs))
+    return rows.groupBy(GROUP).applyInArrow(join, output_schema(plan.spec, inputs))
 
 
 def _grouped(plan: ShedJoinExec, inputs: Inputs) -> list[DataFrame]:
@@ -62,7 +62,8 @@ def _bucket(layout: Layout, stream: int) -> str:
     return f"pmod(hash(c{layout.keys[stream]}), {layout.buckets})"
 
 
-def _output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
+def output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
+    """Spark's schema of the operator's output."""
     if not spec.output:
         return StructType([StructField("__row", ByteType())])
     fields = [StructField(c.name, inputs.type_of(c.stream, c.column)) for c in spec.output]

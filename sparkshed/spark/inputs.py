@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from sparkshed.spark.catalog import RunSql
 from sparkshed.sql.block import JoinBlock, Stream
-from sparkshed.sql.errors import PlanError, UnavailableError
+from sparkshed.sql.errors import PlanError
 
 STREAM = "__shed_stream"
 
@@ -68,6 +68,11 @@ class Inputs:
 
     frames: tuple[DataFrame, ...]
     slots: Slots
+
+    @property
+    def streaming(self) -> bool:
+        """Whether one of them is a stream."""
+        return any(frame.isStreaming for frame in self.frames)
 
     def type_of(self, stream: int, column: int) -> DataType:
         """Spark's type of an input, with NULL allowed everywhere: other streams have NULL in its slot."""
@@ -113,18 +118,19 @@ def read_inputs(block: JoinBlock, run: RunSql) -> Inputs:
         conditions = [f"({text})" for text in stream.filters]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         frame = run(f"{block.with_}SELECT {columns} FROM {stream.relation}{where}")
-        if frame.isStreaming:
-            msg = (
-                f"relation `{stream.name}` is a stream, and streaming joins are not available in this "
-                f"version yet. Read it as a batch (spark.read instead of spark.readStream)."
-            )
-            raise UnavailableError(msg)
         _check_types(stream, frame)
-        if stream.time is not None and not stream.strict_time:
-            frame = frame.where(F.col(f"c{stream.time}").isNotNull())
         frames.append(frame)
+    if not any(frame.isStreaming for frame in frames):
+        # Streams keep rows without a time, to count them.
+        frames = [_with_times(frame, stream) for frame, stream in zip(frames, block.streams, strict=True)]
     slots = Slots.of([[column.type for column in stream.inputs] for stream in block.streams])
     return Inputs(tuple(frames), slots)
+
+
+def _with_times(frame: DataFrame, stream: Stream) -> DataFrame:
+    if stream.time is None or stream.strict_time:
+        return frame
+    return frame.where(F.col(f"c{stream.time}").isNotNull())
 
 
 def _check_types(stream: Stream, frame: DataFrame) -> None:

@@ -18,12 +18,13 @@ from sparkshed.planner.explain import explain_text
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.planner import Planned, plan_join
 from sparkshed.planner.rules.close_bounds import closed_bounds
-from sparkshed.planner.shedding import sheds
 from sparkshed.spark.batch import execute
 from sparkshed.spark.catalog import SparkCatalog
 from sparkshed.spark.inputs import read_inputs
 from sparkshed.spark.shedding import plan_shedding
 from sparkshed.spark.statistics import gather, refine
+from sparkshed.spark.streaming.execution import execute_streaming
+from sparkshed.spark.streaming.planning import plan_streaming
 from sparkshed.sql.analyse import analyse
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import ShedError, StatementError
@@ -132,16 +133,21 @@ class _Road:
         bounds = closed_bounds(joined)
         inputs = read_inputs(joined, self._run_text)
         resources = Resources(self._session.sparkContext.defaultParallelism)
-        statistics, sample = gather(joined, bounds, inputs)
-        planned = plan_join(joined, statistics, resources)
-        planned = plan_join(joined, refine(planned, sample), resources)
-        if sheds(joined.hint):
-            planned = plan_shedding(planned, inputs)
+        if inputs.streaming:
+            planned = plan_streaming(joined, inputs, resources)
+            output = execute_streaming(planned, inputs, self._session)
+        else:
+            statistics, sample = gather(joined, bounds, inputs)
+            planned = plan_join(joined, statistics, resources)
+            planned = plan_join(joined, refine(planned, sample), resources)
+            if planned.logical.sheds:
+                planned = plan_shedding(planned, inputs)
+            output = execute(planned.physical, inputs)
         view = f"__shed_{uuid.uuid4().hex}"
-        execute(planned.physical, inputs).createTempView(view)
+        output.createTempView(view)
         self._views.callback(self._session.catalog.dropTempView, view)
         before = self._catalog.schema(joined.with_ + self.edit.render_without(block.span, block.hint_span))
-        rewrite_block(block, self.edit, joined, scope, view)
+        rewrite_block(block, self.edit, joined, scope, view, streaming=inputs.streaming)
         after = self._catalog.schema(joined.with_ + self.edit.render(block.span))
         if before != after:
             msg = (

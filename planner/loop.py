@@ -1,0 +1,167 @@
+"""The loop on the driver: reports of hosts in, decisions out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sparkshed.planner.adaptation import Adapter
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.learning import learned_model
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.streaming import Decision, Report, StreamingPlan
+from sparkshed.planner.throttle import BatchThrottle
+from sparkshed.planner.wire import tally_from_json, tally_to_json
+
+#: A throttle that changes by less than this share is not worth a new decision.
+_NOTICED = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When a micro-batch ran, in seconds.
+
+    Attributes:
+        ended: When it ended.
+        duration: How long it took.
+        lasted: How long its input took to arrive; 0 if that is not known.
+    """
+
+    ended: float
+    duration: float
+    lasted: float
+
+
+class ControlLoop:
+    """Finds z from what batches cost, and configurations from what hosts learned.
+
+    Args of the throttle come from the hint; `interval` is what a micro-batch should cover.
+    """
+
+    def __init__(self, plan: StreamingPlan, *, boost: float = 1.2, interval: float = 1.0) -> None:
+        """Start with nothing learned; the plan must shed."""
+        assert plan.shedding is not None
+        self._plan = plan
+        self._shedding = plan.shedding
+        self.adapter: Adapter = plan.shedding.adapter(plan.spec)
+        self.throttle = BatchThrottle(boost, interval)
+        self.version = 0
+        self._interval: Tally | None = None
+        self._decided = float("-inf")
+        self._published: Configuration | None = None
+        self._full_per_row: list[float] | None = None
+        self.completeness = Completeness()
+
+    @property
+    def z(self) -> float:
+        """The share of the full join's work that may be spent."""
+        return self.throttle.z if self._plan.follows else self._shedding.budget
+
+    def full_work(self, reports: Sequence[Report]) -> list[float]:
+        """Work units of each direction that the same rows would have taken without shedding."""
+        streams = range(len(self._plan.spec.streams))
+        if self._full_per_row is None:
+            return [sum(own.work[i] / own.throttle for own in reports) for i in streams]
+        rows = [sum(own.tally.directions[i].rows for own in reports) for i in streams]
+        done = [sum(own.work[i] for own in reports) for i in streams]
+        return [max(float(w), n * f) for w, n, f in zip(done, rows, self._full_per_row, strict=True)]
+
+    def observe(self, reports: Sequence[Report], timing: Timing) -> Decision | None:
+        """Take in a micro-batch; returns a decision if it is time for one and it would change much."""
+        tally = Tally.sum(own.tally.copy() for own in reports)
+        if tally is None or not any(direction.rows for direction in tally.directions):
+            return None
+        for own in reports:
+            self.completeness += own.completeness
+        self._throttle(reports, timing)
+        if self._interval is None:
+            self._interval = tally
+        else:
+            self._interval.add(tally)
+        if self._decided == float("-inf"):
+            self._decided = timing.ended - timing.duration
+        if timing.ended - self._decided < self._shedding.policy.adapt:
+            return None
+        self._decided = timing.ended
+        return self._decide()
+
+    def _throttle(self, reports: Sequence[Report], timing: Timing) -> None:
+        if not self._plan.follows or timing.lasted <= 0:
+            return
+        rows = float(sum(count["arrived"] for own in reports for count in own.streams))
+        work = float(sum(sum(own.work) for own in reports))
+        full = sum(self.full_work(reports))
+        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, full)
+
+    def _decide(self) -> Decision | None:
+        assert self._interval is not None
+        interval, self._interval = self._interval, None
+        z = self.z
+        configuration = self.adapter.adapt(interval, z)
+        assert self.adapter.learned is not None
+        model = learned_model(
+            self.adapter.learned,
+            configuration.orders,
+            self._plan.spec.slices,
+            per_stream=self._shedding.policy.per_stream,
+        )
+        if model is not None:
+            self._full_per_row = [own.full_cost / own.rate for own in model.model.directions]
+        if not self._matters(configuration):
+            return None
+        self.version += 1
+        self._published = configuration
+        return Decision(self.version, configuration, self.figures)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What led to the last decision."""
+        throttle = self.throttle
+        return {"z": self.z, "beta": throttle.beta, "fixed": throttle.fixed, "unit": throttle.unit}
+
+    def _matters(self, configuration: Configuration) -> bool:
+        last = self._published
+        if last is None:
+            return not (configuration.is_exact and configuration.orders == self._plan.orders)
+        if configuration.is_exact and last.is_exact and configuration.orders == last.orders:
+            return False
+        same = (last.orders, last.dear, last.cheap) == (
+            configuration.orders,
+            configuration.dear,
+            configuration.cheap,
+        )
+        moved = max(
+            abs(new - old) / max(old, 1e-9)
+            for new, old in zip(
+                (configuration.throttle, configuration.mix, *configuration.keep),
+                (last.throttle, last.mix, *last.keep),
+                strict=True,
+            )
+        )
+        return not same or moved > _NOTICED
+
+    def remember(self) -> dict[str, Any]:
+        """What a later run needs to go on from here."""
+        learned = self.adapter.learned
+        return {
+            "learned": None if learned is None else tally_to_json(learned),
+            "corrections": list(self.adapter.corrections),
+            "z": self.throttle.z,
+            "fixed": self.throttle.fixed,
+            "unit": self.throttle.unit,
+        }
+
+    def resume(self, version: int, decision: dict[str, Any], remembered: dict[str, Any]) -> None:
+        """Go on from what an earlier run left."""
+        if version <= self.version:
+            return
+        self.version = version
+        configuration = Decision.from_json(decision).configuration
+        self._published = self.adapter.configuration = configuration
+        if remembered["learned"] is not None:
+            self.adapter.learned = tally_from_json(remembered["learned"])
+        self.adapter.corrections = list(remembered["corrections"])
+        self.throttle.z = remembered["z"]
+        self.throttle.fixed, self.throttle.unit = remembered["fixed"], remembered["unit"]

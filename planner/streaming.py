@@ -1,0 +1,219 @@
+"""The plan of a streaming join: hosts, what each of them needs, and what they tell the driver."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.keys import common_keys
+from sparkshed.planner.layout import Resources
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.shedding import Shedding
+from sparkshed.planner.wire import (
+    configuration_from_json,
+    configuration_to_json,
+    tally_from_json,
+    tally_to_json,
+)
+
+#: Hosts at most where rows are sent to all of them.
+MOST_COPIES = 8
+#: Segments of the master stream in one basic window: short ones keep all hosts busy in every micro-batch.
+SEGMENTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """Who joins what.
+
+    With a key that is equal in all streams, each host has the rows of some keys. Otherwise each has some
+    segments of the master stream, dealt out in turn, and all rows of the others, so that every result is
+    found by exactly one host: that of its master row::
+
+        master   |0|1|0|1|0|1|      host of each segment
+        others   to all hosts
+
+    Attributes:
+        count: Number of hosts.
+        keys: The input column of each stream that is equal in all of them; None without one.
+        master: Number of the master stream.
+        segment: Length of its segments, in microseconds.
+    """
+
+    count: int
+    keys: tuple[int, ...] | None = None
+    master: int = 0
+    segment: int = 1
+
+    @property
+    def routing(self) -> str:
+        """The routing in the hint's words."""
+        return "none" if self.count == 1 else "atr" if self.keys is None else "hash"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingPlan:
+    """Everything that a host needs; picklable, and the same on every one.
+
+    Attributes:
+        spec: What is joined, and how.
+        hosts: Who joins what.
+        shedding: What is shed; None for the exact join. Its budget is 1 where it follows the load.
+        follows: Whether z follows the load.
+        static: Whether each stream is a table that is there from the start.
+        regain: Microseconds by which Spark's watermark was held back for what follows the join.
+        expires: Whether all streams have a watermark, so that rows leave the windows.
+    """
+
+    spec: JoinSpec
+    hosts: Hosts
+    shedding: Shedding | None
+    follows: bool
+    static: tuple[bool, ...]
+    regain: int = 0
+    expires: bool = True
+
+    @property
+    def orders(self) -> tuple[tuple[int, ...], ...]:
+        """The orders to start with."""
+        return self.spec.orders if self.shedding is None else self.shedding.configuration.orders
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What must not change while a checkpoint is in use, by a word for it."""
+        spec = self.spec
+        conditions = sorted(
+            {check.text for d in spec.directions for hop in d.hops for check in hop.checks}
+            | {str(form) for d in spec.directions for hop in d.hops for form in hop.kernel.forms}
+        )
+        return {
+            "streams": _mark([(s.name, s.columns, s.types, s.time) for s in spec.streams]),
+            "time bounds": _mark(spec.bounds),
+            "join conditions": _mark(conditions),
+            "output columns": _mark(spec.output),
+            "basic window": _mark(spec.basic),
+            "hosts": _mark(asdict(self.hosts)),
+            "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
+        }
+
+
+def _mark(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
+
+
+def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources) -> Hosts:
+    """As many hosts as there are cores, by key where there is one."""
+    routing, wanted = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
+    keys = None if routing in ("atr", "none") else common_keys(plan)
+    count = wanted or resources.cores
+    if keys is None and wanted is None:
+        count = min(count, MOST_COPIES)
+    if routing == "none":
+        count = 1
+    assert plan.basic is not None
+    master = next(number for number, own in enumerate(static) if not own)
+    return Hosts(count, keys if count > 1 else None, master, max(1, plan.basic // SEGMENTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the driver tells all hosts: a configuration, and what led to it.
+
+    Attributes:
+        version: Later decisions have higher ones.
+        configuration: What hosts do from the next micro-batch on.
+        figures: z, β and costs, for whoever watches.
+    """
+
+    version: int
+    configuration: Configuration
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As lists and numbers."""
+        return {
+            "version": self.version,
+            "configuration": configuration_to_json(self.configuration),
+            "figures": dict(self.figures),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Decision:
+        """The decision again."""
+        return Decision(data["version"], configuration_from_json(data["configuration"]), data["figures"])
+
+
+@dataclass(slots=True)
+class Report:
+    """What one host did in one micro-batch.
+
+    Attributes:
+        host: Number of the host.
+        version: Of the decision that it followed; 0 if it planned for itself.
+        throttle: z that it worked with.
+        streams: Counts of rows by stream: arrived, late, null_time, shed, joined, expired, evicted.
+        work: Work units of each direction.
+        completeness: Results delivered and missed.
+        tally: What was learned.
+        rows: Rows that its windows hold.
+        state_bytes: Size of its windows in the state store.
+        reads: Blobs that were read from the state store.
+        read_bytes: Their size.
+        seconds: Time that the engine took.
+        figures: Those of the decision.
+    """
+
+    host: int
+    version: int
+    throttle: float
+    streams: list[dict[str, int]]
+    work: list[int]
+    completeness: Completeness
+    tally: Tally
+    rows: int = 0
+    state_bytes: int = 0
+    reads: int = 0
+    read_bytes: int = 0
+    seconds: float = 0.0
+    figures: Mapping[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As lists and numbers."""
+        plain = {
+            name: getattr(self, name)
+            for name in (
+                "host",
+                "version",
+                "throttle",
+                "streams",
+                "work",
+                "rows",
+                "state_bytes",
+                "reads",
+                "read_bytes",
+                "seconds",
+            )
+        }
+        return {
+            **plain,
+            "completeness": asdict(self.completeness),
+            "tally": tally_to_json(self.tally),
+            "figures": dict(self.figures),
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Report:
+        """The report again."""
+        own = dict(data)
+        own["completeness"] = Completeness(**own["completeness"])
+        own["tally"] = tally_from_json(own["tally"])
+        return Report(**own)
+
+
+Clock = Callable[[], float]

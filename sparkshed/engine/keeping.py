@@ -1,0 +1,161 @@
+"""Windows written down, so that a host can be restored: a manifest, and blobs of rows.
+
+    manifest   token, sequence, decision, list of pieces
+    pieces     (stream, basic window, part) ──▶ blob
+
+A micro-batch adds one part to each basic window that it touched; whole windows go when they expire. A
+window that was thinned out is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.wire import from_blob, to_blob
+
+#: Number of a basic window, of a stream, and of one of its parts.
+PieceKey = tuple[int, int, int]
+#: A window in more parts than this is written anew, in one.
+_MOST_PARTS = 32
+
+
+class Store(Protocol):
+    """Where a host keeps what it must not forget."""
+
+    def load(self) -> bytes | None:
+        """The manifest, None before the first one."""
+
+    def save(self, manifest: bytes) -> None:
+        """Replace the manifest."""
+
+    def get(self, key: PieceKey) -> bytes:
+        """A piece."""
+
+    def put(self, key: PieceKey, blob: bytes) -> None:
+        """Add or replace a piece."""
+
+    def remove(self, key: PieceKey) -> None:
+        """Remove a piece."""
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What a host knows between micro-batches, besides its rows.
+
+    Attributes:
+        marks: Of the plan that wrote it.
+        token: Changes with every micro-batch, so that nobody takes older rows in memory for these.
+        sequence: Micro-batches so far.
+        decision: The last decision of the driver, as it came.
+        own: The configuration that the host chose for itself.
+        pieces: Rows and bytes of each piece.
+        thinned: Windows that were thinned out, by stream.
+    """
+
+    marks: dict[str, str]
+    token: str = ""
+    sequence: int = 0
+    decision: dict[str, Any] | None = None
+    own: dict[str, Any] | None = None
+    pieces: dict[PieceKey, tuple[int, int]] = field(default_factory=dict)
+    thinned: list[list[int]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all pieces."""
+        return sum(size for _, size in self.pieces.values())
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        data = {
+            "marks": self.marks,
+            "token": self.token,
+            "sequence": self.sequence,
+            "decision": self.decision,
+            "own": self.own,
+            "pieces": [[*key, *value] for key, value in self.pieces.items()],
+            "thinned": self.thinned,
+        }
+        return json.dumps(data, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(blob: bytes) -> Manifest:
+        """The manifest again."""
+        data = json.loads(blob)
+        data["pieces"] = {tuple(row[:3]): (row[3], row[4]) for row in data["pieces"]}
+        return Manifest(**data)
+
+
+@dataclass(slots=True)
+class Keeper:
+    """Keeps the store in step with the windows of an operator, and counts what it reads."""
+
+    store: Store
+    manifest: Manifest
+    reads: int = 0
+    read_bytes: int = 0
+
+    def restore(self, operator: JoinOperator) -> None:
+        """Fill the windows of a new operator with everything that was written down."""
+        for key in sorted(self.manifest.pieces):
+            blob = self.store.get(key)
+            self.reads += 1
+            self.read_bytes += len(blob)
+            operator.restore(key[0], from_blob(blob))
+        for stream, numbers in enumerate(self.manifest.thinned):
+            operator.held(stream)[1].thinned.update(numbers)
+
+    def add_newest(self, operator: JoinOperator, streams: int) -> None:
+        """Write down the rows of the last micro-batch."""
+        for stream in range(streams):
+            start, stop = operator.newest[stream]
+            if start == stop:
+                continue
+            rows_store, windows = operator.held(stream)
+            rows = np.arange(start, stop)
+            numbers = windows.numbers_of(rows_store.times[start:stop])
+            cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+            for part in np.split(rows, cuts):
+                self._append(operator, stream, int(numbers[part[0] - start]), part)
+
+    def _append(self, operator: JoinOperator, stream: int, window: int, rows: Any) -> None:
+        parts = [key for key in self.manifest.pieces if key[:2] == (stream, window)]
+        if len(parts) >= _MOST_PARTS:
+            self._rewrite(operator, stream, window)
+            return
+        self._put((stream, window, 1 + max((part for _, _, part in parts), default=-1)), operator, rows)
+
+    def _put(self, key: PieceKey, operator: JoinOperator, rows: Any) -> None:
+        blob = to_blob(operator.held(key[0])[0].snapshot(rows))
+        self.store.put(key, blob)
+        self.manifest.pieces[key] = (len(rows), len(blob))
+
+    def _rewrite(self, operator: JoinOperator, stream: int, window: int) -> None:
+        self._forget(stream, window)
+        self._put((stream, window, 0), operator, operator.held(stream)[1].rows_of(window))
+
+    def _forget(self, stream: int, window: int) -> None:
+        for key in [key for key in self.manifest.pieces if key[:2] == (stream, window)]:
+            self.store.remove(key)
+            del self.manifest.pieces[key]
+
+    def follow(self, operator: JoinOperator, streams: int) -> None:
+        """Remove what expired, and write anew what was thinned out."""
+        known: Mapping[int, set[int]] = {stream: set() for stream in range(streams)}
+        for stream, window, _ in self.manifest.pieces:
+            known[stream].add(window)
+        before = self.manifest.thinned or [[] for _ in range(streams)]
+        for stream, written in known.items():
+            _, windows = operator.held(stream)
+            live = windows.counts
+            for window in written - live.keys():
+                self._forget(stream, window)
+            for window in sorted((windows.thinned - set(before[stream])) & live.keys()):
+                self._rewrite(operator, stream, window)
+        self.manifest.thinned = [sorted(operator.held(stream)[1].thinned) for stream in range(streams)]

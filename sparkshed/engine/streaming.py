@@ -1,0 +1,216 @@
+"""One host of a streaming join: a micro-batch in, results and a report out, and nothing forgotten.
+
+A worker may be used for the next micro-batch of a host, or another one, or one that was just started. The
+operator with its windows stays in memory under the token of the state that it belongs to; if the state has
+another token, the windows are restored from it. So a worker never joins with rows of a batch that failed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sparkshed.engine.errors import CheckpointError
+from sparkshed.engine.group import derived, portions, strategy_of, times_of
+from sparkshed.engine.keeping import Keeper, Manifest, Store
+from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.strategies.learning import Learning
+from sparkshed.planner.adaptation import Adapter
+from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.streaming import Clock, Decision, Report, StreamingPlan
+from sparkshed.planner.wire import configuration_from_json, configuration_to_json
+
+#: Hosts that one worker keeps in memory.
+_MOST_CACHED = 16
+
+
+@dataclass(slots=True)
+class _Live:
+    """A host in memory."""
+
+    token: str
+    operator: JoinOperator
+    adapter: Adapter | None
+
+
+_cache: OrderedDict[tuple[str, int], _Live] = OrderedDict()
+
+
+class StreamingJoin:
+    """One micro-batch of one host."""
+
+    def __init__(self, plan: StreamingPlan, name: str, host: int, store: Store, clock: Clock) -> None:
+        """Find the host in memory, or restore it.
+
+        Args:
+            plan: The plan.
+            name: Of the query, so that hosts of several queries are told apart.
+            host: Number of the host.
+            store: Where its windows are written down.
+            clock: Seconds, to tell how long the join took.
+
+        Raises:
+            CheckpointError: The state was written by another plan.
+        """
+        self._plan = plan
+        self._host = host
+        self._clock = clock
+        self._key = (name, host)
+        self._started = clock()
+        known = store.load()
+        manifest = Manifest(plan.marks) if known is None else Manifest.from_bytes(known)
+        _refuse_others(manifest.marks, plan.marks)
+        self._keeper = Keeper(store, manifest)
+        self._live = self._revive()
+        self.report: Report | None = None
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._keeper.manifest
+
+    def _revive(self) -> _Live:
+        live = _cache.pop(self._key, None)
+        if live is None or live.token != self._manifest.token:
+            live = self._restored()
+        return live
+
+    def _restored(self) -> _Live:
+        plan, shedding = self._plan, self._plan.shedding
+        strategy = None
+        seed = (0, self._host)
+        if shedding is not None:
+            seed = (shedding.seed, self._host)
+            strategy = strategy_of(shedding, shedding.configuration, seed)
+        operator = JoinOperator(plan.spec, strategy, derived(seed))
+        self._keeper.restore(operator)
+        adapter = None
+        if shedding is not None and shedding.budget < 1:
+            adapter = shedding.adapter(plan.spec)
+        return _Live("", operator, adapter)
+
+    def process(
+        self, batch: Mapping[int, Sequence[pa.Table]], decision: dict[str, Any] | None, watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Join a micro-batch; when all results were read, the state is written and `report` is there.
+
+        Args:
+            batch: Rows by stream, in any number of tables.
+            decision: A new decision of the driver.
+            watermark: Spark's watermark in microseconds; None before there is one.
+        """
+        operator, manifest = self._live.operator, self._manifest
+        before = deepcopy(operator.statistics)
+        configuration = self._configure(decision)
+        late = [0] * len(self._plan.spec.streams)
+        if watermark is not None and self._plan.expires:
+            watermark += self._plan.regain
+            operator.expire(watermark)
+            self._keeper.follow(operator, len(late))
+        rows = {}
+        for stream, tables in batch.items():
+            table = pa.concat_tables(tables, promote_options="permissive")
+            rows[stream], late[stream] = self._in_time(stream, table, watermark)
+        completeness, tally = Completeness(), None
+        for portion in self._portions(rows):
+            yield from operator.process(portion)
+            completeness += operator.completeness
+            self._keeper.add_newest(operator, len(late))
+            taught = operator.strategy.take()
+            tally = _sum(tally, taught)
+            configuration = self._plan_alone(taught) or configuration
+        self._commit()
+        counted = operator.statistics.since(before)
+        streams = []
+        for own, lost in zip(counted.streams, late, strict=True):
+            streams.append({**asdict(own), "arrived": own.arrived + lost, "late": lost})
+            streams[-1]["joined"] = own.arrived - own.null_time - own.shed
+        last = manifest.decision or {"version": 0, "figures": {}}
+        self.report = Report(
+            host=self._host,
+            version=last["version"],
+            throttle=configuration.throttle,
+            streams=streams,
+            work=[direction.work for direction in counted.directions],
+            completeness=completeness,
+            tally=tally or operator.strategy.take(),
+            rows=operator.window_rows,
+            state_bytes=manifest.size,
+            reads=self._keeper.reads,
+            read_bytes=self._keeper.read_bytes,
+            seconds=self._clock() - self._started,
+            figures=last["figures"],
+        )
+
+    def _configure(self, decision: dict[str, Any] | None) -> Configuration:
+        """Follow the newest decision; before there is one, what the host planned for itself."""
+        strategy, manifest = self._live.operator.strategy, self._manifest
+        if decision is not None:
+            manifest.decision = decision
+        if manifest.decision is not None:
+            strategy.configure(Decision.from_json(manifest.decision).configuration)
+        elif manifest.own is not None:
+            strategy.configure(configuration_from_json(manifest.own))
+        if isinstance(strategy, Learning):
+            assert self._plan.shedding is not None
+            strategy.generator = np.random.default_rng(
+                (self._plan.shedding.seed, self._host, manifest.sequence)
+            )
+        return strategy.configuration
+
+    def _in_time(self, stream: int, table: pa.Table, watermark: int | None) -> tuple[pa.Table, int]:
+        """The rows that are not later than the watermark, and how many are."""
+        if watermark is None or self._plan.static[stream] or not table.num_rows:
+            return table, 0
+        timely = times_of(table, self._plan.spec.streams[stream]) >= watermark
+        late = int(len(timely) - timely.sum())
+        return (table.filter(pa.array(timely)), late) if late else (table, 0)
+
+    def _portions(self, rows: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
+        """The whole batch; where the host plans for itself, piece by piece in the order of time."""
+        if self._live.adapter is None or self._manifest.decision is not None:
+            return iter([rows])
+        return portions(self._plan.spec, rows)
+
+    def _plan_alone(self, taught: Tally) -> Configuration | None:
+        """While no decision came, the host adapts by what it learned itself."""
+        live, shedding = self._live, self._plan.shedding
+        if live.adapter is None or shedding is None or self._manifest.decision is not None:
+            return None
+        if not any(direction.rows for direction in taught.directions):
+            return None
+        configuration = live.adapter.adapt(taught.copy(), shedding.budget)
+        self._manifest.own = configuration_to_json(configuration)
+        live.operator.strategy.configure(configuration)
+        return configuration
+
+    def _commit(self) -> None:
+        """Write the manifest under a new token, and keep the host in memory under it."""
+        manifest = self._manifest
+        manifest.sequence += 1
+        manifest.token = self._live.token = secrets.token_hex(8)
+        self._keeper.store.save(manifest.to_bytes())
+        _cache[self._key] = self._live
+        while len(_cache) > _MOST_CACHED:
+            _cache.popitem(last=False)
+
+
+def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    changed = [word for word, mark in expected.items() if found.get(word) != mark]
+    if changed:
+        raise CheckpointError(changed)
+
+
+def _sum(total: Tally | None, more: Tally) -> Tally:
+    if total is None:
+        return more
+    total.add(more)
+    return total

@@ -1,0 +1,1 @@
+"""Streaming execution: a native streaming DataFrame, and the loop on the driver that adapts it."""

@@ -1,0 +1,225 @@
+"""The physical plan of a streaming join, as one streaming DataFrame.
+
+stream i ─ mapInArrow(pack) ─┐   rows (host, stream, blob)
+stream j ─ mapInArrow(pack) ─┤
+decisions of the driver ─────┴▶ union ▶ groupBy(host).transformWithStateInPandas
+▶ observe(reports) ▶ results only ▶ mapInArrow(unpack)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from sparkshed.engine.wire import batches_of, to_blob
+from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.planner import Planned
+from sparkshed.planner.streaming import Hosts, StreamingPlan
+from sparkshed.spark.batch import in_utc, output_schema
+from sparkshed.spark.inputs import Inputs
+from sparkshed.spark.streaming.control import PACKED, SOURCE, ControlSource
+from sparkshed.spark.streaming.driver import listen, register
+from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
+from sparkshed.spark.streaming.starting import install_starting
+from sparkshed.spark.streaming.watermarks import DELAY, has_watermark, held_back
+from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.rewrite import output_name, struct_name
+
+HOST = "__shed_host"
+#: Rows in one blob, at most.
+_ROWS = 1 << 18
+
+
+def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -> DataFrame:
+    """The operator's output as a streaming DataFrame, one array of one struct for each stream."""
+    plan, block = planned.physical.streaming, planned.logical.block
+    assert plan is not None
+    keys = host_keys(plan.hosts.count)
+    controller = register(plan, block.hint.boost)
+    name = controller.name
+    listen(session)
+    install_starting()
+    packed, tables = [], []
+    for number, frame in enumerate(inputs.frames):
+        if plan.regain:
+            frame = held_back(frame, plan.regain)
+        own = _packed(plan.hosts, number, frame, plan.spec, keys)
+        (tables if plan.static[number] else packed).append(own)
+    if controller.channel is not None:
+        session.dataSource.register(ControlSource)
+        source = session.readStream.format(SOURCE).option("path", controller.channel.path)
+        packed.append(source.option("hosts", json.dumps(keys)).load())
+    whole, *more = packed
+    for part in more:
+        whole = whole.unionAll(part)
+    emitted = whole.groupBy("host").transformWithStateInPandas(
+        ShedJoinProcessor(plan, name, keys),
+        EMITTED,
+        outputMode="append",
+        timeMode="EventTime" if plan.expires else "None",
+        initialState=_initial(tables),
+    )
+    observed = emitted.observe(name, *_figures(plan))
+    blobs = observed.where("blob IS NOT NULL").select("blob")
+    results = blobs.mapInArrow(_unpack, _schema(plan.spec, inputs))
+    return results.select(*_structs(block))
+
+
+def _initial(tables: list[DataFrame]) -> Any:
+    if not tables:
+        return None
+    whole, *more = tables
+    for part in more:
+        whole = whole.unionAll(part)
+    return whole.groupBy("host")
+
+
+def host_keys(count: int) -> list[int]:
+    """Keys that Spark's hash partitioning sends to as many different partitions.
+
+    >>> host_keys(2)
+    [3, 0]
+    """
+    keys: dict[int, int] = {}
+    key = 0
+    while len(keys) < count:
+        keys.setdefault(_spark_hash(key) % count, key)
+        key += 1
+    return [keys[place] for place in range(count)]
+
+
+def _spark_hash(value: int) -> int:
+    """Spark's `hash` of an INT: Murmur3 with seed 42, one word.
+
+    >>> _spark_hash(0), _spark_hash(1)
+    (933211791, -559580957)
+    """
+    mask = 0xFFFFFFFF
+    word = value * 0xCC9E2D51 & mask
+    word = (word << 15 | word >> 17) * 0x1B873593 & mask
+    mixed = 42 ^ word
+    mixed = ((mixed << 13 | mixed >> 19) & mask) * 5 + 0xE6546B64 & mask
+    mixed ^= 4
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & mask
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & mask
+    mixed ^= mixed >> 16
+    return mixed - (1 << 32) if mixed >> 31 else mixed
+
+
+def _packed(hosts: Hosts, stream: int, frame: DataFrame, spec: JoinSpec, keys: list[int]) -> DataFrame:
+    routed = frame.selectExpr("*", f"{_host(hosts, stream, spec, keys)} AS {HOST}")
+    return routed.mapInArrow(_packer(stream, keys), PACKED)
+
+
+def _host(hosts: Hosts, stream: int, spec: JoinSpec, keys: list[int]) -> str:
+    """SQL for the key of a row's host; NULL is all of them."""
+    if hosts.count == 1:
+        return str(keys[0])
+    options = f"array({', '.join(map(str, keys))})"
+    if hosts.keys is not None:
+        return f"element_at({options}, CAST(pmod(hash(c{hosts.keys[stream]}), {hosts.count}) AS INT) + 1)"
+    if stream != hosts.master:
+        return "CAST(NULL AS INT)"
+    own = spec.streams[stream]
+    micros = _micros(f"c{own.time}", own.types[own.time])
+    segment = f"coalesce({micros} div {hosts.segment}, 0)"
+    return f"element_at({options}, CAST(pmod({segment}, {hosts.count}) AS INT) + 1)"
+
+
+def _micros(column: str, type_: str) -> str:
+    if type_ == "date":
+        return f"(unix_date({column}) * 86400000000L)"
+    return f"unix_micros(CAST({column} AS TIMESTAMP))"
+
+
+def _packer(stream: int, keys: list[int]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        count = 0
+        for batch in batches:
+            held.append(batch)
+            count += batch.num_rows
+            if count >= _ROWS:
+                yield from _blobs(held, stream, keys)
+                held, count = [], 0
+        if count:
+            yield from _blobs(held, stream, keys)
+
+    return pack
+
+
+def _blobs(batches: list[pa.RecordBatch], stream: int, keys: list[int]) -> Iterator[pa.RecordBatch]:
+    """The rows of each host as one blob."""
+    table = in_utc(pa.Table.from_batches(batches))
+    hosts = table.column(HOST)
+    table = table.drop_columns([HOST])
+    if hosts.null_count == len(hosts) or len(keys) == 1:
+        blob = to_blob(table.combine_chunks())
+        found = [(key, blob) for key in keys]
+    else:
+        numbers = hosts.to_numpy()
+        parts = [(key, table.filter(pa.array(numbers == key))) for key in keys]
+        found = [(key, to_blob(part.combine_chunks())) for key, part in parts if part.num_rows]
+    yield pa.RecordBatch.from_pydict(
+        {
+            "host": pa.array([key for key, _ in found], pa.int32()),
+            "stream": pa.array([stream] * len(found), pa.int32()),
+            "blob": pa.array([blob for _, blob in found], pa.binary()),
+        }
+    )
+
+
+def _unpack(batches: Any) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from batches_of(blob.as_buffer())
+
+
+def _schema(spec: JoinSpec, inputs: Inputs) -> StructType:
+    """The output columns; times that had a watermark have it again."""
+    schema = output_schema(spec, inputs)
+    fields = []
+    for own, column in zip(schema.fields, spec.output, strict=False):
+        frame, name = inputs.frames[column.stream], f"c{column.column}"
+        delay = {DELAY: frame.schema[name].metadata[DELAY]} if has_watermark(frame, name) else {}
+        fields.append(StructField(own.name, own.dataType, own.nullable, delay))
+    return StructType(fields or schema.fields)
+
+
+def _structs(block: JoinBlock) -> list[Column]:
+    """One array of one struct for each stream, for LATERAL VIEW inline."""
+    columns = []
+    for number, stream in enumerate(block.streams):
+        if stream.payload:
+            fields = [F.col(output_name(number, own.column)).alias(own.name) for own in stream.payload]
+            columns.append(F.array(F.struct(*fields)).alias(struct_name(number)))
+    return columns or [F.col("__row")]
+
+
+def _figures(plan: StreamingPlan) -> list[Column]:
+    """What other listeners see, beside the reports themselves."""
+    figures = {
+        "z": "max(double(get_json_object(report, '$.throttle')))",
+        "beta": "max(double(get_json_object(report, '$.figures.beta')))",
+        "fixed_seconds": "max(double(get_json_object(report, '$.figures.fixed')))",
+        "window_rows": "sum(bigint(get_json_object(report, '$.rows')))",
+        "state_bytes": "sum(bigint(get_json_object(report, '$.state_bytes')))",
+        "state_reads": "sum(bigint(get_json_object(report, '$.reads')))",
+        "delivered": "sum(double(get_json_object(report, '$.completeness.delivered')))",
+        "missed": "sum(double(get_json_object(report, '$.completeness.missed')))",
+        "missed_variance": "sum(double(get_json_object(report, '$.completeness.variance')))",
+    }
+    for number, stream in enumerate(plan.spec.streams):
+        copied = plan.hosts.keys is None and number != plan.hosts.master
+        for kind in ("arrived", "joined", "late", "null_time", "shed", "evicted"):
+            path = f"bigint(get_json_object(report, '$.streams[{number}].{kind}'))"
+            figures[f"{stream.name}_{kind}"] = f"{'max' if copied else 'sum'}({path})"
+        figures[f"{stream.name}_work"] = f"sum(bigint(get_json_object(report, '$.work[{number}]')))"
+    columns = [F.expr(text).alias(name) for name, text in figures.items()]
+    return [*columns, F.collect_list("report").alias("reports")]

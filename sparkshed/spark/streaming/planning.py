@@ -1,0 +1,74 @@
+"""Plan a streaming join: nothing is known of its rows yet, so it starts careful and learns."""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from dataclasses import replace
+
+from sparkshed.planner.assumptions import assumed
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.graph import JoinGraph
+from sparkshed.planner.layout import Resources
+from sparkshed.planner.logical import ShedJoin
+from sparkshed.planner.planner import Planned, plan_join
+from sparkshed.planner.shedding import Shedding, policy_of
+from sparkshed.planner.streaming import StreamingPlan, choose_hosts
+from sparkshed.spark.inputs import Inputs
+from sparkshed.spark.streaming.watermarks import has_watermark, is_stateful
+from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.errors import listing
+
+
+def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Planned:
+    """The plan of a join of which one relation at least is a stream."""
+    planned = plan_join(block, assumed(block), resources, streaming=True)
+    static = tuple(not frame.isStreaming for frame in inputs.frames)
+    expires = _watermarks(block, inputs)
+    stateful = any(frame.isStreaming and is_stateful(frame) for frame in inputs.frames)
+    streaming = StreamingPlan(
+        spec=planned.physical.spec,
+        hosts=choose_hosts(planned.logical, static, resources),
+        shedding=_shedding(planned.logical, planned),
+        follows=block.hint.budget is None,
+        static=static,
+        regain=0 if stateful or not expires else _longest(planned.logical),
+        expires=expires,
+    )
+    return replace(planned, physical=replace(planned.physical, streaming=streaming))
+
+
+def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
+    if not plan.sheds:
+        return None
+    policy, orders = policy_of(plan.hint), planned.physical.spec.orders
+    return Shedding(
+        strategy=plan.hint.strategy,
+        budget=plan.hint.budget or 1.0,
+        policy=policy,
+        graph=JoinGraph(len(plan.names), plan.linking),
+        seed=secrets.randbits(32) if plan.hint.seed is None else plan.hint.seed,
+        configuration=Configuration(orders, shred=policy.shred),
+    )
+
+
+def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
+    """Whether all streams have watermarks on their times; without them rows are kept for good."""
+    missing = [
+        stream
+        for stream, frame in zip(block.streams, inputs.frames, strict=True)
+        if frame.isStreaming and not has_watermark(frame, f"c{stream.time}")
+    ]
+    if missing:
+        warnings.warn(
+            f"{listing(stream.name for stream in missing)} without a watermark on "
+            f"{listing(str(stream.time_text) for stream in missing)}: no row can ever leave the windows, and "
+            "the state grows without end. Add .withWatermark(…) to the stream, or `WATERMARK ts DELAY OF "
+            "INTERVAL 10 SECONDS` after it in FROM.",
+            stacklevel=2,
+        )
+    return not missing
+
+
+def _longest(plan: ShedJoin) -> int:
+    return max([0, *(bound for row in plan.closed.at for bound in row if bound is not None)])

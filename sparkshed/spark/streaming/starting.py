@@ -1,0 +1,93 @@
+"""Starting a query with a SHED join in it: settings that only this query gets.
+
+A stateful operator reads its number of partitions and its state store from the session when its query
+starts. Both are set for the moment of starting and set back after it, so that a session left at Spark's
+defaults runs the join well, and other queries see no change.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter
+
+from sparkshed.spark.streaming.driver import controllers_of
+from sparkshed.spark.streaming.watermarks import metrics_of
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+
+_lock = threading.RLock()
+_installed = False
+
+
+def install_starting() -> None:
+    """Let writers of streaming queries look for SHED joins, once."""
+    global _installed
+    with _lock:
+        if not _installed:
+            DataStreamWriter.trigger = _remembering(DataStreamWriter.trigger)  # type: ignore[method-assign]
+            DataStreamWriter.start = _starting(DataStreamWriter.start)  # type: ignore[method-assign]
+            DataStreamWriter.toTable = _starting(DataStreamWriter.toTable)  # type: ignore[method-assign]
+            _installed = True
+
+
+def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def trigger(self: Any, *args: Any, **kwargs: Any) -> Any:
+        self._shed_trigger = kwargs
+        return original(self, *args, **kwargs)
+
+    return trigger
+
+
+def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        controllers = controllers_of(metrics_of(self._df))
+        if not controllers:
+            return original(self, *args, **kwargs)
+        for controller in controllers:
+            controller.check_free()
+        with _own_settings(self._df.sparkSession, max(own.plan.hosts.count for own in controllers)):
+            query = original(self, *args, **kwargs)
+        trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
+        for controller in controllers:
+            controller.attach(query, trigger)
+        return query
+
+    return start
+
+
+@contextmanager
+def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
+    """Settings for the query that is started meanwhile."""
+    wanted = {_PARTITIONS: str(hosts), _CHANGELOG: "true"}
+    if "RocksDB" not in str(session.conf.get(_PROVIDER)):
+        wanted[_PROVIDER] = _ROCKSDB
+    with _lock:
+        explicit = {key: session.conf.get(key, None) for key in wanted if _is_set(session, key)}
+        if _CHANGELOG in explicit:
+            del wanted[_CHANGELOG]
+        try:
+            for key, value in wanted.items():
+                session.conf.set(key, value)
+            yield
+        finally:
+            for key in wanted:
+                if explicit.get(key) is not None:
+                    session.conf.set(key, explicit[key])
+                else:
+                    session.conf.unset(key)
+
+
+def _is_set(session: SparkSession, key: str) -> bool:
+    """Whether the session says something of its own."""
+    return bool(session._jsparkSession.sessionState().conf().contains(key))

@@ -1,0 +1,96 @@
+"""Watermarks on both sides of the join.
+
+Results hold rows of different times: the newest is at or after the watermark, the others can be older by
+as much as a window. Spark lets one watermark flow through the whole query, so an aggregation on the time of
+an older row would take results for late ones. The watermarks in front of the join are therefore held back by
+the longest window, and the join regains it for itself:
+
+    source ─ watermark T - delay - window ─▶ join (adds the window again) ─▶ aggregation
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+DELAY = "spark.watermarkDelayMs"
+
+_STATEFUL = (
+    "Aggregate",
+    "Deduplicate",
+    "DeduplicateWithinWatermark",
+    "FlatMapGroupsWithState",
+    "FlatMapGroupsInPandasWithState",
+    "TransformWithState",
+    "TransformWithStateInPySpark",
+    "Distinct",
+)
+
+
+def has_watermark(frame: DataFrame, column: str) -> bool:
+    """Whether Spark knows when no older values of the column come any more."""
+    return DELAY in frame.schema[column].metadata
+
+
+def is_stateful(frame: DataFrame) -> bool:
+    """Whether rows come out of an operator that waits for the watermark itself."""
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        name = node.getClass().getSimpleName()
+        if not node.isStreaming():
+            continue
+        if name in _STATEFUL:
+            return True
+        if name == "Join" and all(child.isStreaming() for child in _children(node)):
+            return True
+    return False
+
+
+def held_back(frame: DataFrame, micros: int) -> DataFrame:
+    """The same rows, with every watermark so much earlier."""
+    session = frame.sparkSession
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    plan = _delayed(frame._jdf.queryExecution().analyzed(), micros, jvm)
+    made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return DataFrame(made, session)
+
+
+def _delayed(node: Any, micros: int, jvm: Any) -> Any:
+    children = _children(node)
+    changed = [_delayed(child, micros, jvm) for child in children]
+    if node.getClass().getSimpleName() == "EventTimeWatermark":
+        old = node.delay()
+        delay = jvm.org.apache.spark.unsafe.types.CalendarInterval(
+            _field(old, "months"), _field(old, "days"), _field(old, "microseconds") + micros
+        )
+        kind = jvm.org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark
+        return kind(jvm.java.util.UUID.randomUUID(), node.eventTime(), delay, changed[0])
+    if all(new.equals(old) for new, old in zip(changed, children, strict=True)):
+        return node
+    return node.withNewChildren(jvm.PythonUtils.toSeq(changed))
+
+
+def _field(value: Any, name: str) -> int:
+    return int(value.getClass().getField(name).get(value))
+
+
+def _children(node: Any) -> list[Any]:
+    children = node.children()
+    return [children.apply(number) for number in range(children.size())]
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    for child in _children(node):
+        yield from _nodes(child)
+
+
+def metrics_of(frame: DataFrame) -> list[str]:
+    """Names of the figures that a plan observes."""
+    return [
+        str(node.name())
+        for node in _nodes(frame._jdf.queryExecution().analyzed())
+        if node.getClass().getSimpleName() == "CollectMetrics"
+    ]
