@@ -21,6 +21,7 @@ from sparkshed.planner.physical import (
 )
 from sparkshed.planner.picture import shed_lines
 from sparkshed.planner.planner import Planned
+from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.sql.bounds import duration_text
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
 
@@ -61,7 +62,8 @@ def _formatted(planned: Planned) -> str:
         planned.physical.spec.directions, planned.physical.estimates, strict=True
     ):
         origin = planned.logical.names[direction.origin]
-        used = "" if direction.origin == planned.physical.layout.master else " (not used in batch)"
+        batch = planned.physical.streaming is None
+        used = " (not used in batch)" if batch and direction.origin != planned.physical.layout.master else ""
         lines += ["", f"== Direction {origin}{used} =="]
         rows = [_DIRECTION_HEAD]
         for number, (hop, estimate) in enumerate(zip(direction.hops, estimates, strict=True), 1):
@@ -146,21 +148,24 @@ def _logical_lines(plan: ShedJoin) -> list[str]:
 
 def _physical_lines(planned: Planned) -> list[str]:
     physical, logical = planned.physical, planned.logical
-    work = 1 if physical.shedding is None else physical.shedding.budget
     basic = duration_text(physical.spec.basic)
-    lines = [f"ShedJoinExec: strategy={physical.strategy}, work={work:g}, basic={basic}"]
-    lines += [f"  {line}" for line in shed_lines(physical, logical.names)]
-    lines.append("  " + _layout_line(physical, logical))
+    lines = [f"ShedJoinExec: strategy={physical.strategy}, work={_work_text(physical)}, basic={basic}"]
+    if physical.streaming is not None:
+        lines += [f"  {line}" for line in _streaming_lines(physical.streaming, logical)]
+    else:
+        lines += [f"  {line}" for line in shed_lines(physical, logical.names)]
+        lines.append("  " + _layout_line(physical, logical))
     for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
-        master = ", master" if direction.origin == physical.layout.master else ""
+        alone = physical.streaming is None and direction.origin == physical.layout.master
+        master = ", master" if alone else ""
         lines.append(f"  Direction: {' > '.join([logical.names[direction.origin], *hops])}{master}")
     for number, stream in enumerate(logical.block.streams):
-        rows = logical.statistics.streams[number].rows
         window = duration_text(logical.closed.window(number))
         relation = " ".join(stream.relation.split())
+        known = _rows_text(planned, number)
         lines.append(
-            f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, rows={rows}"
+            f"  Stream: {stream.name}, from={relation}, time={stream.time_text}, window={window}, {known}"
         )
         lines += [f"    Filter: {_plain(text)} (Spark, below the join)" for text in stream.filters]
     lines += [
@@ -169,6 +174,42 @@ def _physical_lines(planned: Planned) -> list[str]:
     ]
     if logical.closed.empty:
         lines.append("  Note: the time bounds contradict each other, so the result is empty")
+    return lines
+
+
+def _work_text(physical: ShedJoinExec) -> str:
+    streaming = physical.streaming
+    if streaming is not None and streaming.shedding is not None:
+        return "as the load allows" if streaming.follows else f"{streaming.shedding.budget:g}"
+    return f"{1 if physical.shedding is None else physical.shedding.budget:g}"
+
+
+def _rows_text(planned: Planned, stream: int) -> str:
+    streaming = planned.physical.streaming
+    if streaming is None:
+        return f"rows={planned.logical.statistics.streams[stream].rows}"
+    return "a table, there from the start" if streaming.static[stream] else "a stream"
+
+
+def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
+    hosts = plan.hosts
+    line = f"Hosts: {hosts.count}, routing={hosts.routing}"
+    if hosts.routing == "hash" and hosts.keys is not None:
+        column = logical.block.streams[0].inputs[hosts.keys[0]]
+        line += f", key={_plain(column.sql)}"
+    elif hosts.routing == "atr":
+        line += f", master={logical.names[hosts.master]}, segment={duration_text(hosts.segment)}"
+    lines = [line]
+    if not plan.expires:
+        lines.append("Watermark: missing on a stream, so rows never leave the windows")
+    elif plan.regain:
+        lines.append(f"Watermark: {duration_text(plan.regain)} later behind the join, for its older rows")
+    else:
+        lines.append("Watermark: that of the operators in front of the join")
+    if plan.shedding is not None:
+        policy = plan.shedding.policy
+        adapt = duration_text(round(policy.adapt * 1_000_000))
+        lines.append(f"Control: every {adapt}, harvest={policy.chooser}, shred={policy.shred:g}")
     return lines
 
 

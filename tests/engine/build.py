@@ -283,8 +283,14 @@ def within(difference: Expr, low: Any, high: Any, type_: str) -> Expr:
 
 def collect(op: JoinOperator, batch: dict[int, pa.Table | None], limit: int) -> Counter[tuple[Any, ...]]:
     """Results of one micro-batch as a multiset of rows; no chunk may exceed the limit."""
+    chunks = list(op.process(batch))
+    assert all(0 < results.num_rows <= limit for results in chunks)
+    return counted(chunks)
+
+
+def counted(chunks: Iterable[pa.RecordBatch]) -> Counter[tuple[Any, ...]]:
+    """The rows of some chunks as a multiset."""
     found: Counter[tuple[Any, ...]] = Counter()
-    for results in op.process(batch):
-        assert 0 < results.num_rows <= limit
+    for results in chunks:
         found.update(zip(*(column.to_pylist() for column in results.columns), strict=True))
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -37,8 +38,13 @@ class Channel:
     """The driver's end: a private folder."""
 
     def __init__(self) -> None:
-        """Make the folder."""
-        self.path = tempfile.mkdtemp(prefix="sparkshed-")
+        """Think of a name that nobody guesses; the folder is made when a query starts."""
+        self.path = str(Path(tempfile.gettempdir()) / f"sparkshed-{secrets.token_hex(16)}")
+
+    def open(self) -> None:
+        """Make the folder, for this user only."""
+        self.close()
+        Path(self.path).mkdir(mode=0o700)
 
     def publish(self, offset: dict[str, Any]) -> None:
         """Hand a decision, with what is needed to go on from it, to the hosts."""

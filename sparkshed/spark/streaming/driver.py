@@ -21,6 +21,8 @@ from sparkshed.spark.functions import identity
 from sparkshed.spark.streaming.control import Channel
 from sparkshed.sql.errors import ShedError
 
+#: Seconds that a micro-batch covers at least, whatever its trigger says.
+_SHORTEST = 0.1
 #: Micro-batches that the history of a query holds.
 _HISTORY = 10_000
 
@@ -49,24 +51,23 @@ class Controller:
         self._total = Completeness()
         self._unhurried = False
 
-    def attach(self, query: StreamingQuery, trigger: Mapping[str, Any]) -> None:
-        """Belong to a query that was just started."""
-        with self._lock:
-            self.query = query
-            self._unhurried = bool(trigger.get("availableNow") or trigger.get("once"))
-            if self.loop is not None and (interval := trigger.get("processingTime")):
-                self.loop.throttle.interval = max(0.1, _seconds(interval))
+    def prepare(self, trigger: Mapping[str, Any]) -> None:
+        """Be ready for a query that starts.
 
-    def check_free(self) -> None:
-        """Refuse to serve two queries: their hosts would follow one another's decisions."""
+        A second one at a time is refused: it would follow the decisions of the first.
+        """
         if self.channel is not None and self.query is not None and self.query.isActive:
             msg = (
                 "this DataFrame already runs in another streaming query, and both would shed by the same "
                 "decisions. Run the statement again with spark.sql, and start that DataFrame."
             )
             raise ShedError(msg)
-        if self.query is not None:
-            self._begin()
+        self._begin()
+        self._unhurried = bool(trigger.get("availableNow") or trigger.get("once"))
+        if self.loop is not None and (interval := trigger.get("processingTime")):
+            self.loop.throttle.interval = max(_SHORTEST, _seconds(interval))
+        if self.channel is not None:
+            self.channel.open()
 
     def progress(self, progress: Any, row: Any) -> None:
         """Take in the figures of a micro-batch."""
@@ -179,7 +180,10 @@ class _Listener(StreamingQueryListener):
         """Nothing happened."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """The history stays, for whoever asks."""
+        """The history stays, for whoever asks; nobody reads decisions any more."""
+        for controller in list(_controllers.values()):
+            if controller.query is not None and str(controller.query.runId) == str(event.runId):
+                controller.close()
 
 
 def listen(session: SparkSession) -> None:

@@ -54,13 +54,13 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         controllers = controllers_of(metrics_of(self._df))
         if not controllers:
             return original(self, *args, **kwargs)
-        for controller in controllers:
-            controller.check_free()
-        with _own_settings(self._df.sparkSession, max(own.plan.hosts.count for own in controllers)):
-            query = original(self, *args, **kwargs)
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         for controller in controllers:
-            controller.attach(query, trigger)
+            controller.prepare(trigger)
+        with _own_settings(self._df.sparkSession, max(own.plan.hosts.count for own in controllers)):
+            query = original(self, *args, **kwargs)
+        for controller in controllers:
+            controller.query = query
         return query
 
     return start

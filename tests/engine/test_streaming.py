@@ -1,0 +1,249 @@
+"""A host of a streaming join: nothing is lost, doubled or forgotten, whatever happens between batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.build import World, collect, counted
+from engine.test_strategies import batches
+from sparkshed.engine import JoinOperator, streaming
+from sparkshed.engine.errors import CheckpointError
+from sparkshed.engine.keeping import Manifest
+from sparkshed.engine.streaming import StreamingJoin
+from sparkshed.experiments.joins import SECOND, camera_join
+from sparkshed.planner.adaptation import Policy
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.shedding import Shedding
+from sparkshed.planner.streaming import Decision, Hosts, Report, StreamingPlan
+from sparkshed.workloads.cameras import camera_streams, camera_table
+
+
+class Memory(dict):
+    """A store in a dictionary that counts what is read."""
+
+    manifest: bytes | None = None
+    reads = 0
+
+    def load(self):
+        return self.manifest
+
+    def save(self, manifest):
+        self.manifest = manifest
+
+    def get(self, key):
+        self.reads += 1
+        return self[key]
+
+    def put(self, key, blob):
+        self[key] = blob
+
+    def remove(self, key):
+        del self[key]
+
+    def copied(self):
+        other = Memory(self)
+        other.manifest = self.manifest
+        return other
+
+
+@pytest.fixture(autouse=True)
+def fresh_workers():
+    streaming._cache.clear()
+
+
+def plan_of(spec, shedding=None, **changes) -> StreamingPlan:
+    plan = StreamingPlan(spec, Hosts(1), shedding, False, (False,) * len(spec.streams), expires=False)
+    return replace(plan, **changes)
+
+
+def step(plan, store, batch, decision=None, watermark=None, name="q") -> tuple[list[pa.RecordBatch], Report]:
+    join = StreamingJoin(plan, name, 0, store, lambda: 0.0)
+    tables = {stream: [rows] for stream, rows in batch.items()}
+    found = list(join.process(tables, decision and decision.to_json(), watermark))
+    assert join.report is not None
+    return found, Report.from_json(join.report.to_json())
+
+
+@settings(deadline=None, max_examples=120, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32), st.integers(2, 4))
+def test_workers_that_change_die_and_repeat_make_no_difference(seed, m):
+    rng = Random(seed)
+    world = World(rng, m, 10)
+    spec = world.spec(chunk=1000, basic=rng.choice([1, 3, 50]))
+    cut = batches(rng, world, 4)
+    exact, whole = JoinOperator(spec), Counter()
+    plan, store, found = plan_of(spec), Memory(), Counter()
+    for batch in cut:
+        whole += collect(exact, batch, spec.chunk)
+        fate = rng.choice(["same worker", "new worker", "fails", "fails half-way"])
+        if fate == "new worker":
+            streaming._cache.clear()
+        elif fate == "fails":
+            # The batch is done, but Spark throws its state away and repeats it.
+            step(plan, store.copied(), batch)
+        elif fate == "fails half-way":
+            lost = StreamingJoin(plan, "q", 0, store.copied(), lambda: 0.0)
+            next(lost.process({s: [rows] for s, rows in batch.items()}, None, None), None)
+        results, report = step(plan, store, batch)
+        found += counted(results)
+        assert report.completeness.delivered == sum(r.num_rows for r in results)
+    assert found == whole
+
+
+def cameras(seconds: float, rate: float = 40.0) -> list[pa.Table]:
+    streams = camera_streams(rate, seconds, (0, 5, 15), (2, 2, 50), seeds=[1, 2, 3])
+    return [camera_table(stream) for stream in streams]
+
+
+def cut_by_time(tables, seconds: float, length: float) -> list[dict[int, pa.Table]]:
+    times = [table.column("ts").cast(pa.int64()).to_numpy() for table in tables]
+    start = min(own[0] for own in times)
+    found = []
+    for number in range(int(seconds / length)):
+        low, high = (start + (number + k) * length * SECOND for k in (0, 1))
+        found.append(
+            {
+                s: table.filter(pa.array((times[s] >= low) & (times[s] < high)))
+                for s, table in enumerate(tables)
+            }
+        )
+    return found
+
+
+def test_a_worker_that_knows_the_state_reads_nothing():
+    plan, store = plan_of(camera_join(3).spec), Memory()
+    for batch in cut_by_time(cameras(10), 10, 2):
+        step(plan, store, batch)
+    assert store.reads == 0
+    streaming._cache.clear()
+    _, report = step(plan, store, {})
+    assert report.reads == store.reads == len(store) > 0
+    assert report.read_bytes == report.state_bytes == sum(map(len, store.values()))
+
+
+def test_whole_windows_expire_with_the_watermark():
+    join, store = camera_join(3), Memory()
+    plan = plan_of(join.spec, expires=True)
+    tables = cameras(60)
+    start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
+    exact, kept = JoinOperator(join.spec), []
+    whole = found = 0
+    for number, batch in enumerate(cut_by_time(tables, 60, 2)):
+        whole += sum(r.num_rows for r in exact.process(batch))
+        results, report = step(plan, store, batch, watermark=start + number * 2 * SECOND)
+        found += sum(r.num_rows for r in results)
+        kept.append(report.rows)
+        assert sum(rows for rows, _ in Manifest.from_bytes(store.manifest).pieces.values()) == report.rows
+        assert all(own["late"] == 0 for own in report.streams)
+    assert found == whole > 1000
+    assert max(kept) < 1.25 * 3 * 40 * 22
+    assert set(Manifest.from_bytes(store.manifest).pieces) == set(store)
+
+
+def test_rows_later_than_the_watermark_are_counted_and_left_out():
+    join = camera_join(2)
+    tables = cameras(10)[:2]
+    start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
+    plan = plan_of(join.spec, expires=True, regain=3 * SECOND)
+    _, report = step(plan, Memory(), dict(enumerate(tables)), watermark=start + 2 * SECOND)
+    for table, counts in zip(tables, report.streams, strict=True):
+        late = int((table.column("ts").cast(pa.int64()).to_numpy() < start + 5 * SECOND).sum())
+        assert counts["late"] == late > 0
+        assert counts["arrived"] == table.num_rows
+        assert counts["joined"] == table.num_rows - late
+
+
+def shedding_of(join, budget: float, strategy: str = "grubjoin") -> Shedding:
+    start = Configuration(join.spec.orders, shred=0.1)
+    return Shedding(strategy, budget, Policy(), join.graph, 7, start)
+
+
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+def test_decisions_are_followed_and_outlive_the_worker(strategy):
+    join = camera_join(3)
+    plan, store = plan_of(join.spec, shedding_of(join, 1.0, strategy)), Memory()
+    off = ((), ())
+    shed = {
+        "grubjoin": Configuration(join.spec.orders, 0.2, (off,) * 3, (off,) * 3, shred=0.5),
+        "randomdrop": Configuration(join.spec.orders, 0.2, keep=(0.3, 0.3, 0.3), shred=0.5),
+    }[strategy]
+    full, kept = JoinOperator(join.spec), []
+    for number, batch in enumerate(cut_by_time(cameras(40), 40, 4)):
+        whole = collect_all(full, batch)
+        decision = Decision(1, shed, {"beta": 0.5}) if number == 4 else None
+        if number % 3 == 0:
+            streaming._cache.clear()
+        results, report = step(plan, store, batch, decision)
+        assert counted(results) <= whole
+        assert report.version == (1 if number >= 4 else 0)
+        assert report.throttle == (0.2 if number >= 4 else 1.0)
+        kept.append(sum(r.num_rows for r in results) / max(1, sum(whole.values())))
+    assert kept[3] == 1
+    assert max(kept[5:]) < 0.5
+
+
+def collect_all(operator, batch) -> Counter:
+    return counted(list(operator.process(batch)))
+
+
+def test_rows_that_were_kept_stand_for_others_after_a_restart():
+    join = camera_join(2)
+    keep = Configuration(join.spec.orders, 0.2, keep=(0.25, 0.5), shred=0.5)
+    plan, store = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), Memory()
+    first, second = cut_by_time(cameras(20)[:2], 20, 10)
+    step(plan, store, first, Decision(1, keep))
+    remembered = streaming._cache["q", 0].operator
+    streaming._cache.clear()
+    restored = StreamingJoin(plan, "q", 0, store, lambda: 0.0)._live.operator
+    for stream, weight in enumerate((4.0, 2.0)):
+        assert set(restored.held(stream)[0].weights) == {weight}
+        np.testing.assert_array_equal(
+            restored.held(stream)[0].times, np.sort(remembered.held(stream)[0].times)
+        )
+    step(plan, store, second)
+
+
+def test_before_any_decision_a_host_plans_for_itself():
+    join = camera_join(3)
+    plan, store = plan_of(join.spec, shedding_of(join, 0.3)), Memory()
+    full, work = JoinOperator(join.spec), []
+    for batch in cut_by_time(cameras(60, 60), 60, 10):
+        before = full.statistics.work
+        collect_all(full, batch)
+        _, report = step(plan, store, batch)
+        work.append(sum(report.work) / (full.statistics.work - before))
+    assert np.mean(work[2:]) == pytest.approx(0.3, abs=0.1)
+    assert Manifest.from_bytes(store.manifest).own is not None
+
+
+def test_the_same_seed_gives_the_same_results_on_any_worker():
+    join = camera_join(3)
+    half = Configuration(join.spec.orders, 0.3, shred=0.3, keep=(0.5, 0.5, 0.5))
+    outputs = []
+    for forgetful in (False, True):
+        plan, store, found = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), Memory(), Counter()
+        for batch in cut_by_time(cameras(20), 20, 4):
+            results, _ = step(plan, store, batch, Decision(1, half), name=f"q{forgetful}")
+            found += counted(results)
+            if forgetful:
+                streaming._cache.clear()
+        outputs.append(found)
+    assert outputs[0] == outputs[1]
+    assert sum(outputs[0].values()) > 0
+
+
+def test_state_of_another_query_is_refused():
+    store = Memory()
+    step(plan_of(camera_join(3).spec), store, {})
+    with pytest.raises(CheckpointError, match=r"`time bounds`, `basic window` differ.*checkpointLocation"):
+        step(plan_of(camera_join(3, window=10, basic=1).spec), store, {})
+    with pytest.raises(CheckpointError, match="diffuse="):
+        step(plan_of(camera_join(3).spec, hosts=Hosts(2)), store, {})

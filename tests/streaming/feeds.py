@@ -1,0 +1,80 @@
+"""Files that arrive one after another, as a stream and as a table."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+SECOND = 1_000_000
+START = 1_700_000_000 * SECOND
+
+
+def rows_of(rng: Random, stream: int, count: int, seconds: float) -> pa.Table:
+    """Rows of many types, in the order of time; some values are missing."""
+    times = sorted(START + int(rng.random() * seconds * SECOND) for _ in range(count))
+
+    def some(value):
+        return None if rng.random() < 0.05 else value
+
+    columns = {
+        "id": pa.array(range(1000 * stream, 1000 * stream + count), pa.int64()),
+        "ts": pa.array(times, pa.timestamp("us", "UTC")),
+        "k": pa.array([some(rng.randrange(6)) for _ in times], pa.int32()),
+        "x": pa.array([some(rng.random() * 20) for _ in times], pa.float64()),
+        "s": pa.array([some(rng.choice(["a", "b", "ä", ""])) for _ in times], pa.string()),
+        "tags": pa.array([some(rng.sample(range(9), 3)) for _ in times], pa.list_(pa.int32())),
+        "v": pa.array([[rng.random() for _ in range(3)] for _ in times], pa.list_(pa.float32())),
+    }
+    return pa.table(columns)
+
+
+def disordered(rng: Random, table: pa.Table, seconds: float) -> pa.Table:
+    """The rows in an order that is off by so many seconds at most."""
+    times = table.column("ts").cast(pa.int64()).to_numpy()
+    late = times + np.array([int(rng.random() * seconds * SECOND) for _ in times])
+    return table.take(pa.array(np.argsort(late, kind="stable")))
+
+
+def write(folder: Path, table: pa.Table, sizes: list[int]) -> None:
+    """Files of so many rows each; the last one has what is left. Sources read them in this order."""
+    folder.mkdir(parents=True)
+    bounds = [0, *np.cumsum(sizes).tolist(), table.num_rows]
+    for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+        path = folder / f"{number:05}.parquet"
+        pq.write_table(table.slice(low, max(0, high - low)), path)
+        os.utime(path, (1e9 + number, 1e9 + number))
+
+
+def cuts(rng: Random, rows: int, files: int) -> list[int]:
+    """Random sizes of all files but the last."""
+    places = sorted(rng.randrange(rows + 1) for _ in range(files - 1))
+    return [high - low for low, high in zip([0, *places], places, strict=False)]
+
+
+def as_tables(spark: SparkSession, folder: Path, names: list[str]) -> None:
+    """Views that read everything."""
+    for name in names:
+        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+
+
+def as_streams(spark: SparkSession, folder: Path, names: list[str], delay: str | None = "2 seconds") -> None:
+    """Views that read one file in each micro-batch."""
+    for name in names:
+        path = str(folder / name)
+        reader = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
+        frame = reader.parquet(path)
+        if delay is not None:
+            frame = frame.withWatermark("ts", delay)
+        frame.createOrReplaceTempView(name)
+
+
+def multiset(frame: DataFrame) -> Counter:
+    """The rows of a DataFrame, whatever is in them."""
+    return Counter(repr(row.asDict(recursive=True)) for row in frame.collect())

@@ -1,0 +1,112 @@
+"""Streaming joins give Spark's own batch answer on the same files, however these are cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+from pyspark.sql import functions as F
+
+import sparkshed
+from streaming.feeds import as_streams, as_tables, cuts, disordered, multiset, rows_of, write
+
+W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
+W3 = (
+    "greatest(a.ts, b.ts, c.ts) <= least(a.ts + INTERVAL 4 SECONDS, b.ts + INTERVAL 4 SECONDS, "
+    "c.ts + INTERVAL 4 SECONDS)"
+)
+
+#: Statements with `{hint}` where the hint goes.
+PAIR = "SELECT {hint} a.id i, b.id j FROM a JOIN b ON "
+TRIPLE = "SELECT {hint} a.id i, b.id j, c.id l FROM a "
+QUERIES = {
+    "band": f"{PAIR} abs(a.x - b.x) <= 1 AND {W}",
+    "equality": f"SELECT {{hint}} a.id i, b.id j, a.ts FROM a JOIN b ON a.k = b.k AND {W}",
+    "null-safe": f"{PAIR} a.k <=> b.k AND {W} AND a.x < b.x",
+    "words": f"SELECT {{hint}} a.s, b.id j FROM a JOIN b ON a.s = b.s AND {W}",
+    "sets": f"{PAIR} size(array_intersect(a.tags, b.tags)) >= 2 AND {W}",
+    "vectors": f"SELECT {{hint}} a.id i, b.v FROM a JOIN b ON vector_inner_product(a.v, b.v) >= 1.2 AND {W}",
+    "general": f"{PAIR} a.x * b.x < 9 AND a.s <> b.s AND {W}",
+    "one-sided": f"{PAIR} a.k = b.k AND a.ts BETWEEN b.ts AND b.ts + INTERVAL 3 SECONDS",
+    "shifted": f"{PAIR} abs(a.x - b.x) <= 2 AND a.ts >= b.ts + INTERVAL 1 SECOND "
+    "AND a.ts < b.ts + INTERVAL 5 SECONDS",
+    "uneven": f"{PAIR} a.k = b.k AND a.ts <= b.ts + INTERVAL 1 SECOND AND b.ts <= a.ts + INTERVAL 6 SECONDS",
+    "same second": f"{PAIR} date_trunc('SECOND', a.ts) = date_trunc('SECOND', b.ts) AND {W}",
+    "filters": f"{PAIR} abs(a.x - b.x) <= 2 AND {W} WHERE a.k > 1 AND b.s = 'a'",
+    "residual": f"{PAIR} abs(a.x - b.x) <= 2 AND {W} WHERE concat(a.s, b.s) LIKE '%ab%'",
+    "expressions": f"SELECT {{hint}} a.x + b.x AS total, upper(a.s) u FROM a JOIN b ON a.k = b.k AND {W}",
+    "star": f"SELECT {{hint}} * FROM a JOIN b ON a.k = b.k AND {W} AND a.x > b.x",
+    "using": f"SELECT {{hint}} k, a.id i, b.id j FROM a JOIN b USING (k) WHERE {W}",
+    "where": f"SELECT {{hint}} a.id i, b.id j FROM a, b WHERE a.k = b.k AND {W}",
+    "self": "SELECT {hint} p.id i, q.id j FROM a p JOIN a q ON p.k = q.k AND p.id < q.id "
+    "AND abs(p.ts - q.ts) <= INTERVAL 2 SECONDS",
+    "cte": "WITH big AS (SELECT * FROM a WHERE x > 5) SELECT {hint} big.id i, b.id j FROM big JOIN b "
+    "ON big.k = b.k AND abs(big.ts - b.ts) <= INTERVAL 4 SECONDS",
+    "sub-query": f"SELECT i, j FROM (SELECT {{hint}} a.id i, b.id j, a.x FROM a JOIN b ON a.k = b.k AND {W}) "
+    "WHERE x > 3",
+    "computed": "SELECT {hint} a.id i, b.id j FROM (SELECT *, x * 2 AS y FROM a) a JOIN b "
+    f"ON abs(a.y - b.x) <= 1 AND {W}",
+    "case": f"{PAIR} CASE WHEN a.k > 2 THEN a.x ELSE b.x END < 6 AND {W}",
+    "three bands": f"{TRIPLE} JOIN b ON abs(a.x - b.x) <= 2 JOIN c ON abs(a.x - c.x) <= 2 "
+    f"AND abs(b.x - c.x) <= 2 WHERE {W3}",
+    "three keys": f"{TRIPLE} JOIN b ON a.k = b.k JOIN c ON b.k = c.k WHERE {W3}",
+    "three mixed": f"{TRIPLE} JOIN b ON a.s = b.s JOIN c ON abs(b.x - c.x) <= 2 WHERE {W3}",
+    "three pairs": f"{TRIPLE} JOIN b ON a.k = b.k AND {W} JOIN c ON b.s = c.s "
+    "AND abs(b.ts - c.ts) <= INTERVAL 2 SECONDS",
+    "three hosts": f"{TRIPLE} JOIN b ON abs(a.x - b.x) <= 2 JOIN c ON abs(a.x - c.x) <= 2 WHERE {W3}",
+    "four": f"{TRIPLE} JOIN b ON a.k = b.k JOIN c ON b.k = c.k JOIN d ON abs(c.x - d.x) <= 2 WHERE {W3} "
+    "AND abs(c.ts - d.ts) <= INTERVAL 2 SECONDS",
+    "five": f"{TRIPLE} JOIN b ON a.k = b.k JOIN c ON b.k = c.k JOIN d ON c.k = d.k JOIN e "
+    f"ON abs(d.x - e.x) <= 1 WHERE {W3} AND abs(c.ts - d.ts) <= INTERVAL 1 SECOND "
+    "AND abs(d.ts - e.ts) <= INTERVAL 1 SECOND",
+    "six": f"{TRIPLE} JOIN b ON a.k = b.k JOIN c ON b.k = c.k JOIN d ON c.k = d.k JOIN e ON d.k = e.k "
+    f"JOIN f ON e.k = f.k WHERE {W3} AND abs(c.ts - d.ts) <= INTERVAL 1 SECOND "
+    "AND abs(d.ts - e.ts) <= INTERVAL 1 SECOND AND abs(e.ts - f.ts) <= INTERVAL 1 SECOND",
+    "nothing": f"{PAIR} a.k = b.k + 100 AND {W}",
+    "everything": f"{PAIR} (a.id >= 0 OR b.id >= 0) WHERE {W}",
+}
+HINTS = {"exact": "/*+ SHED(exact, 'diffuse=atr:3') */", "grubjoin": "/*+ SHED(grubjoin, 'budget=1') */"}
+
+
+def hinted(text: str, strategy: str) -> str:
+    return text.format(hint=HINTS[strategy])
+
+
+@pytest.fixture
+def enabled(spark):
+    sparkshed.enable(spark)
+    yield spark
+    sparkshed.disable(spark)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_streams_give_the_answer_of_tables(enabled, name, tmp_path):
+    spark, text, rng = enabled, QUERIES[name], Random(name)
+    names = [n for n in "abcdef" if f" {n}.ts" in text or f"({n}.ts" in text or f"FROM {n} " in text]
+    rows, files = (60, 4) if len(names) > 3 else (150, 5)
+    for number, own in enumerate(names):
+        table = disordered(rng, rows_of(rng, number, rows, 20), 1.9)
+        write(tmp_path / own, table, cuts(rng, rows, files))
+    as_tables(spark, tmp_path, names)
+    whole = multiset(spark.sql(text.format(hint="")))
+    as_streams(spark, tmp_path, names)
+    # Both strategies run in one query, which saves half of the time.
+    both = [spark.sql(hinted(text, own)).withColumn("strategy", F.lit(own)) for own in HINTS]
+    assert both[0].isStreaming
+    sink = f"out_{abs(hash(name))}"
+    query = (
+        both[0]
+        .unionAll(both[1])
+        .writeStream.format("memory")
+        .queryName(sink)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    found = spark.table(sink)
+    for own in HINTS:
+        assert multiset(found.where(F.col("strategy") == own).drop("strategy")) == whole
+    assert (whole == Counter()) == (name == "nothing")
+    assert (sparkshed.history(query)["batch"].nunique()) >= files
