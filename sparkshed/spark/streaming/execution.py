@@ -25,6 +25,7 @@ from sparkshed.spark.batch import in_utc, output_schema
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.control import PACKED, SOURCE, ControlSource
 from sparkshed.spark.streaming.driver import listen, register
+from sparkshed.spark.streaming.figures import FRACTIONS, figures_of
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
 from sparkshed.spark.streaming.starting import install_starting
 from sparkshed.spark.streaming.watermarks import DELAY, has_watermark, held_back
@@ -65,7 +66,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
         timeMode="EventTime" if plan.expires else "None",
         initialState=_initial(tables),
     )
-    observed = emitted.observe(name, *_figures(plan))
+    observed = emitted.observe(name, *_observed(plan))
     blobs = observed.where("blob IS NOT NULL").select("blob")
     results = blobs.mapInArrow(_unpack, _schema(plan.spec, inputs))
     return results.select(*_structs(block))
@@ -202,24 +203,10 @@ def _structs(block: JoinBlock) -> list[Column]:
     return columns or [F.col("__row")]
 
 
-def _figures(plan: StreamingPlan) -> list[Column]:
+def _observed(plan: StreamingPlan) -> list[Column]:
     """What other listeners see, beside the reports themselves."""
-    figures = {
-        "z": "max(double(get_json_object(report, '$.throttle')))",
-        "beta": "max(double(get_json_object(report, '$.figures.beta')))",
-        "fixed_seconds": "max(double(get_json_object(report, '$.figures.fixed')))",
-        "window_rows": "sum(bigint(get_json_object(report, '$.rows')))",
-        "state_bytes": "sum(bigint(get_json_object(report, '$.state_bytes')))",
-        "state_reads": "sum(bigint(get_json_object(report, '$.reads')))",
-        "delivered": "sum(double(get_json_object(report, '$.completeness.delivered')))",
-        "missed": "sum(double(get_json_object(report, '$.completeness.missed')))",
-        "missed_variance": "sum(double(get_json_object(report, '$.completeness.variance')))",
-    }
-    for number, stream in enumerate(plan.spec.streams):
-        copied = plan.hosts.keys is None and number != plan.hosts.master
-        for kind in ("arrived", "joined", "late", "null_time", "shed", "evicted"):
-            path = f"bigint(get_json_object(report, '$.streams[{number}].{kind}'))"
-            figures[f"{stream.name}_{kind}"] = f"{'max' if copied else 'sum'}({path})"
-        figures[f"{stream.name}_work"] = f"sum(bigint(get_json_object(report, '$.work[{number}]')))"
-    columns = [F.expr(text).alias(name) for name, text in figures.items()]
+    columns = []
+    for number, (name, aggregate) in enumerate(figures_of(plan)):
+        type_ = "" if name in FRACTIONS else "bigint"
+        columns.append(F.expr(f"{type_}({aggregate}(figures[{number}]))").alias(name))
     return [*columns, F.collect_list("report").alias("reports")]

@@ -16,9 +16,10 @@ from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.engine.wire import few_and_large, from_blob
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.streaming.control import DECISION
+from sparkshed.spark.streaming.figures import numbers_of
 
 #: Schema of what a host puts out: results, and one report for each micro-batch.
-EMITTED = "blob binary, report string"
+EMITTED = "blob binary, report string, figures array<double>"
 #: Results in one blob.
 _ROWS, _BYTES = 1 << 17, 8 << 20
 
@@ -87,9 +88,13 @@ class ShedJoinProcessor(StatefulProcessor):
         join = StreamingJoin(self._plan, self._name, host, self._state, time.perf_counter)
         results = join.process(batch, decision, watermark)
         for blob in few_and_large(results, _ROWS, _BYTES):
-            yield pd.DataFrame({"blob": [blob], "report": [None]})
+            yield _frame(blob, None, None)
         assert join.report is not None
-        yield pd.DataFrame({"blob": [None], "report": [json.dumps(join.report.to_json())]})
+        yield _frame(None, json.dumps(join.report.to_json()), numbers_of(join.report))
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def _frame(blob: bytes | None, report: str | None, figures: list[float] | None) -> pd.DataFrame:
+    return pd.DataFrame({"blob": [blob], "report": [report], "figures": [figures]})
