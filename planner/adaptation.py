@@ -35,6 +35,7 @@ class Policy:
         fixed: Whether the orders are given, not learned.
         by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
         adapt: Δ, seconds between adaptations.
+        save_memory: Keep only a sample of the rows that no harvest reaches.
     """
 
     chooser: str = "lagrange"
@@ -44,6 +45,7 @@ class Policy:
     fixed: bool = False
     by_selectivity: bool = False
     adapt: float = 5.0
+    save_memory: bool = False
 
 
 class Adapter:

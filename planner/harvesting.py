@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise, permutations
 from math import inf
 
-from sparkshed.planner.adaptation import WORTH_A_CHANGE, Adapter, Orders
-from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.adaptation import WORTH_A_CHANGE, Adapter, Orders, Policy
+from sparkshed.planner.configuration import Configuration, farthest
+from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.lessons import lesson_work, thins_for
+from sparkshed.planner.slices import Slices
 
 #: The share of the budget that is harvested with, however much learning costs.
 _LEAST_HARVESTED = 0.5
@@ -22,6 +25,10 @@ _LEAST_HARVESTED = 0.5
 _WORTH_A_TRY = 0.67
 #: And this much of what all directions are worth.
 _NOTICED = 0.05
+#: The share of rows that stays in windows that no harvest reaches.
+_RESERVE = 0.2
+#: Choices, the last one included, whose slices are kept whole.
+_REMEMBERED = 4
 #: Streams up to which all orders of a direction are compared; with more, those one exchange away.
 _FEW_STREAMS = 4
 
@@ -36,6 +43,17 @@ class HarvestAdapter(Adapter):
     """
 
     expected: tuple[Learned, Choice] | None = None
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        slices: Sequence[Sequence[Slices]],
+        graph: JoinGraph,
+        policy: Policy,
+    ) -> None:
+        """Start from a configuration with nothing learned."""
+        super().__init__(configuration, slices, graph, policy)
+        self._reaches: deque[tuple[int | None, ...]] = deque(maxlen=_REMEMBERED)
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
         if self._policy.by_selectivity:
@@ -91,7 +109,17 @@ class HarvestAdapter(Adapter):
             for setting in (choice.dear, choice.cheap)
         )
         thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
-        return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred, thins=thins)
+        found = Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred, thins=thins)
+        return self._saving(found) if self._policy.save_memory else found
+
+    def _saving(self, found: Configuration) -> Configuration:
+        """The configuration with rows dropped that neither it nor the last few ones harvest."""
+        self._reaches.append(farthest((*found.dear, *found.cheap), found.orders * 2, self._slices))
+        horizons = tuple(
+            None if None in own else max(reach for reach in own if reach is not None)
+            for own in zip(*self._reaches, strict=True)
+        )
+        return replace(found, horizons=horizons, reserve=_RESERVE)
 
     def _left(self, model: JoinModel, throttle: float) -> float:
         """The budget if all rows harvested, so that the rest of it pays for those that teach."""

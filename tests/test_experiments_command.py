@@ -14,6 +14,7 @@ NAMES = {
     *(f"grubjoin-fig{n}" for n in (2, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)),
     "grubjoin-table2",
     "grubjoin-lag-change",
+    "grubjoin-memory",
 }
 
 

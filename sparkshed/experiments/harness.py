@@ -77,6 +77,7 @@ class Step:
         beta: β, rows consumed / rows arrived.
         busy: The share of the interval in which the CPU worked.
         effort: Work units that the decision itself cost.
+        held: Rows that the windows hold at the end.
     """
 
     at: float
@@ -89,6 +90,7 @@ class Step:
     work: float = 0.0
     effort: float = 0.0
     results: int = 0
+    held: int = 0
     completeness: Completeness = Completeness()
     configuration: Configuration | None = None
 
@@ -287,6 +289,7 @@ class _Run:
             if self._warm is not None:
                 self._outcome.work += step.effort
         step.configuration = self._strategy.configuration
+        step.held = self._operator.window_rows
 
 
 def _difference(after: Statistics, before: Statistics | None) -> Statistics:

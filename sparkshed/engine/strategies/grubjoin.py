@@ -61,7 +61,7 @@ class GrubJoin(Learning):
         watch = self.watch(origin, rows, thins)
         shred = _Shred(self, origin, rows, watch, thins)
         yield Part(rows, Probing(thins=thins, watch=watch), shred.observe)
-        if not full:
+        if not full or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
         yield from self.explore(origin, rows, math.prod(thins))
 
@@ -103,7 +103,7 @@ class _Shred:
         rows = [results.rows_of(target) for target in self._order]
         weights = weights_of(self._stores, results, (self._origin, *self._order))
         places = self._watch.results(results, rows, weights)
-        if self._dear is None and self._cheap is None:
+        if self._dear is None and self._cheap is None and weights.max(initial=1.0) <= 1:
             return
         dear, cheap = _covered(self._dear, places), _covered(self._cheap, places)
         unseen = weights - self._mix * dear - (1.0 - self._mix) * cheap
