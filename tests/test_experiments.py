@@ -127,59 +127,6 @@ def test_grubjoin_gains_over_randomdrop_with_equal_work(policy, least, tables, c
     assert compared.grub.results <= compared.full.results
 
 
-def rows_at(*times):
-    return camera_table(CameraStream(np.array(times, dtype=float), np.zeros(len(times))))
-
-
-STILL = Phase(8, RATE, CAMERAS)
-
-
-@pytest.mark.parametrize(
-    ("phases", "join"),
-    [
-        pytest.param([STILL, Phase(8, (RATE, 0.0, RATE), CAMERAS), STILL], {}, id="a stream goes silent"),
-        pytest.param([Phase(8, 5.0, CAMERAS), Phase(1, 500.0, CAMERAS), STILL], {}, id="rate jumps by 100"),
-        pytest.param([Phase(16, (RATE, 0.0, RATE), CAMERAS)], {}, id="a stream without any row"),
-        pytest.param([STILL, STILL], {"eps": 0}, id="selectivity 0"),
-        pytest.param([Phase(8, 15.0, CAMERAS)], {"eps": 1000, "window": 2}, id="selectivity 1"),
-        pytest.param([STILL, STILL], {"basic": 30}, id="b larger than the window"),
-    ],
-)
-def test_streams_out_of_the_ordinary(phases, join):
-    streams = phase_tables(phases, seed=1)
-    seconds = sum(phase.seconds for phase in phases)
-    whole = exact(small_join(**join), streams, Load(seconds=seconds, warm_up=0))
-    tight = Load(max(1.0, whole.work_rate / 4), seconds=seconds, warm_up=0, adapt=2.0)
-    outcome = grub(small_join(**join), streams, tight).outcome
-    assert outcome.results <= whole.results
-    assert (outcome.results > 0) == (whole.results > 0)
-    assert outcome.steps[-1].configuration is not None
-    assert all(0 < step.throttle <= 1 for step in outcome.steps)
-
-
-@pytest.mark.parametrize("m", [2, 6])
-def test_few_and_many_streams(m):
-    cameras = Cameras(tuple(0.3 * i for i in range(m)), (2,) * m)
-    streams = tables_of(cameras, 15.0, 15.0, seed=2)
-    join = camera_join(m, window=2, basic=0.5, eps=4)
-    whole = exact(join, streams, Load(seconds=15, warm_up=5))
-    outcome = grub(join, streams, Load(whole.work_rate / 3, seconds=15, warm_up=5, adapt=2.0)).outcome
-    assert 0 < outcome.results <= whole.results
-
-
-def test_one_row_and_rows_at_one_instant():
-    empty = rows_at()
-    alone = grub(small_join(), [rows_at(1.0), empty, empty], Load(100.0, seconds=10, warm_up=0)).outcome
-    assert (alone.results, alone.work, alone.lost) == (0, 0, 0)
-    one_each = grub(small_join(), [rows_at(1.0)] * 3, Load(100.0, seconds=10, warm_up=0)).outcome
-    assert one_each.results == 1
-    at_once = [rows_at(*[1.0] * 20)] * 3
-    together = grub(small_join(), at_once, Load(1e9, seconds=10, warm_up=0, buffer=50)).outcome
-    assert together.results == 20**3
-    nothing = grub(small_join(), [empty] * 3, Load(100.0, seconds=10, warm_up=0)).outcome
-    assert (nothing.results, nothing.arrived) == (0, 0)
-
-
 def test_dearer_comparisons_leave_less_for_results(tables, loaded, capacity):
     dear = grub(small_join(), tables, load(capacity=capacity, comparison=4.0)).outcome
     assert dear.results < loaded.results
