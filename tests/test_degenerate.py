@@ -99,7 +99,9 @@ def collected(case, strategy, load, adapter=None, throttle=None):
 @cache
 def exact(case):
     found, outcome, _ = collected(
-        case, lambda join: Exact(Configuration(join.spec.orders)), lambda s: Load(seconds=s, warm_up=0, buffer=30)
+        case,
+        lambda join: Exact(Configuration(join.spec.orders)),
+        lambda s: Load(seconds=s, warm_up=0, buffer=30),
     )
     return np.sort(found), outcome.work_rate
 
