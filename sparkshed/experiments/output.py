@@ -31,8 +31,6 @@ CAPACITY = 2.6e6
 SECONDS, WARM_UP = 60.0, 20.0
 #: Seeds of a full run, from the one that is given on.
 SEEDS = 3
-#: Seconds of a basic window, where many streams make slices dear.
-_SHORT = 0.25
 OURS = Policy()
 POLICIES = {"lagrange, pairwise": OURS, "greedy, per stream": PAPER}
 
@@ -175,26 +173,26 @@ def fig13(settings: Settings) -> Result:
     runs are longer, too. A slice that is not needed costs more, so ours are shorter than the paper's. With
     three streams, shedding only just starts at this rate, so there is little to gain.
     """
-    load = replace(_load(settings), buffer=100, seconds=60.0 if settings.quick else 100.0, warm_up=40.0)
-    seeds = _seeds(settings)
+    seconds, warm_up, short = (45.0, 30.0, 0.5) if settings.quick else (100.0, 40.0, 0.25)
+    load, seeds = replace(_load(settings), buffer=100, seconds=seconds, warm_up=warm_up), _seeds(settings)
     cases: list[tuple[int, str, str, float]] = []
     for m in [3, 4] if settings.quick else [3, 4, 5]:
-        cases.append((m, "nonaligned", "lagrange, pairwise", _SHORT))
+        cases.append((m, "nonaligned", "lagrange, pairwise", short))
         if not settings.quick:
-            cases.append((m, "aligned", "lagrange, pairwise", _SHORT))
+            cases.append((m, "aligned", "lagrange, pairwise", short))
             cases += [(m, "nonaligned", name, 2.0) for name in POLICIES]
     rows: list[Row] = []
     for number, (m, kind, name, b) in enumerate(cases):
         what = f"{m} streams, {kind}, {name}, b = {b:g} s"
         settings.progress(number, len(cases), what)
         # Only the headline is worth the time of several seeds.
-        own = seeds if kind == "nonaligned" and b == _SHORT else seeds[:1]
+        own = seeds if kind == "nonaligned" and b == short else seeds[:1]
         cameras = aligned(m) if kind == "aligned" else nonaligned(m)
         row = _compared(camera_join(m, basic=b), cameras, 100.0, load, POLICIES[name], own, what)
         rows.append({"m": m, "streams": kind, "policy": name, "b": b, **row})
     headline = {}
     for row in rows:
-        b = "" if row["b"] == _SHORT else "_b2" if row["policy"] == "lagrange, pairwise" else "_paper"
+        b = "" if row["b"] == short else "_b2" if row["policy"] == "lagrange, pairwise" else "_paper"
         headline[f"gain_{row['m']}way_{row['streams']}{b}"] = row["gain"]
     most = max(m for m, *_ in cases)
     require(
