@@ -9,7 +9,7 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
-from sparkshed.planner.harvest.model import DirectionModel
+from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.slices import Slices
 
@@ -66,6 +66,9 @@ class Adapter:
         self.configuration = configuration
         self.learned: Tally | None = None
         self.corrections = [1.0] * len(configuration.orders)
+        self._counted: list[tuple[float, float]] = []
+        self._ratio = 1.0
+        self._throttle = 1.0
         self._slices = slices
         self._graph = graph
         self._policy = policy
@@ -82,13 +85,14 @@ class Adapter:
             interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
         )
         self._correct(counted)
+        self._counted, self._ratio, self._throttle = counted, throttle / self._throttle, throttle
         fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
         learned = self._model(orders)
         if learned is None or throttle >= 1:
             self.configuration = Configuration(orders, throttle, shred=self._policy.shred)
         else:
-            self.configuration = self._choose(learned, orders, throttle)
+            self.configuration = self._choose(learned, orders, self._afforded(learned.model, throttle))
         return self.configuration
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
@@ -109,6 +113,10 @@ class Adapter:
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
         """What the model expects of a row in the current configuration: work to learn, and other work."""
         raise NotImplementedError
+
+    def _afforded(self, model: JoinModel, throttle: float) -> float:
+        """The throttle, for a model that may be wrong."""
+        return throttle
 
     def _full_windows(self, origin: int) -> bool:
         """Whether rows met partners of every age; before, windows do not show what an order costs."""

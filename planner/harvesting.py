@@ -21,6 +21,8 @@ from sparkshed.planner.slices import Slices
 
 #: The share of the budget that is harvested with, however much learning costs.
 _LEAST_HARVESTED = 0.5
+#: How far the budget may be from what was spent, and from what the throttle makes of it.
+_BELIEVED = 1.5
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
 _WORTH_A_TRY = 0.67
 #: And this much of what all directions are worth.
@@ -62,7 +64,7 @@ class HarvestAdapter(Adapter):
         learned = self._model(current)
         if learned is None:
             return current
-        price = _price(learned.model, throttle * learned.model.full_cost)
+        price = _price(learned.model, self._afforded(learned.model, throttle) * learned.model.full_cost)
         worths = [_worth(direction, price) for direction in learned.model.directions]
         best = list(current)
         for origin, order in enumerate(current):
@@ -96,6 +98,24 @@ class HarvestAdapter(Adapter):
                 return False
             joined.append(target)
         return True
+
+    def _afforded(self, model: JoinModel, throttle: float) -> float:
+        """The throttle, corrected where the model's C(1) cannot be right.
+
+        The throttle says by what factor the work should change, and what was spent is known. A budget
+        z · C(1) that is far from that comes from a model that has seen little, or from an order that was
+        never tried. Learning would starve on it, and the model would get worse.
+        """
+        known = [
+            (own.rate, work / rows)
+            for (rows, work), own in zip(self._counted, model.directions, strict=True)
+            if rows > 0
+        ]
+        afforded = self._ratio * sum(rate * work for rate, work in known)
+        if afforded <= 0 or model.full_cost <= 0:
+            return throttle
+        share = afforded / model.full_cost
+        return min(1.0, max(share / _BELIEVED, min(throttle, share * _BELIEVED)))
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
         budget = self._left(learned.model, throttle)
