@@ -10,14 +10,21 @@ from math import inf
 from sparkshed.planner.adaptation import WORTH_A_CHANGE, Adapter, Orders
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.choosers import choose
+from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.lessons import lesson_work, thins_for
 
-#: The share of the budget that is harvested with, however much learning costs.
-_LEAST_HARVESTED = 0.5
+#: The share of the budget that learning may cost; where it would cost more, fewer rows are shredded.
+_MOST_TAUGHT = 0.5
+#: How much of what was spent too little, or too much, is made up for in the next interval.
+_PAID_BACK = 0.7
+#: How much of it is not forgotten until then.
+_OWED = 0.9
+#: The most that is made up for, as a share of a budget: what was lost in a change of the load is lost.
+_MOST_OWED = 0.5
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
 _WORTH_A_TRY = 0.67
 #: And this much of what all directions are worth.
@@ -36,6 +43,8 @@ class HarvestAdapter(Adapter):
     """
 
     expected: tuple[Learned, Choice] | None = None
+    _left_over = 0.0
+    _payment = 1.0
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
         if self._policy.by_selectivity:
@@ -80,8 +89,11 @@ class HarvestAdapter(Adapter):
         return True
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        budget = self._left(learned.model, throttle)
-        choice = choose(self._corrected(learned.model), budget, self._policy.chooser, self._policy.metric)
+        thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
+        shred, budget = self._share_out(learned.model, thins, throttle)
+        corrected = self._corrected(learned.model)
+        choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
+        choice = filled(corrected, budget, choice)
         self.expected = (learned, choice)
         dear, cheap = (
             tuple(
@@ -90,16 +102,42 @@ class HarvestAdapter(Adapter):
             )
             for setting in (choice.dear, choice.cheap)
         )
-        thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
-        return Configuration(orders, throttle, dear, cheap, choice.mix, self._policy.shred, thins=thins)
+        return Configuration(orders, throttle, dear, cheap, choice.mix, shred, thins=thins)
 
-    def _left(self, model: JoinModel, throttle: float) -> float:
-        """The budget if all rows harvested, so that the rest of it pays for those that teach."""
-        shred, total = self._policy.shred, throttle * model.full_cost
-        teaching = shred * sum(
-            own.rate * lesson_work(own, thins_for(own, throttle)) for own in model.directions
+    def _share_out(
+        self, model: JoinModel, thins: Sequence[Sequence[float]], throttle: float
+    ) -> tuple[float, float]:
+        """The share of rows to shred, and the budget if all other rows were all rows."""
+        total = self._payment * throttle * model.full_cost
+        lessons = sum(
+            own.rate * lesson_work(own, thin) for own, thin in zip(model.directions, thins, strict=True)
         )
-        return max(total - teaching, _LEAST_HARVESTED * total) / (1 - shred) if shred < 1 else total
+        shred = self._policy.shred
+        if shred * lessons > _MOST_TAUGHT * total:
+            shred = _MOST_TAUGHT * total / lessons
+        return shred, (total - shred * lessons) / (1 - shred) if shred < 1 else total
+
+    def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
+        super()._correct(counted)
+        self._settle(counted)
+
+    def _settle(self, counted: Sequence[tuple[float, float]]) -> None:
+        """Compare the work that was spent with the budget that there was, and make up for the difference."""
+        learned = self._model(self.configuration.orders)
+        if learned is None or self.configuration.is_exact:
+            self._left_over, self._payment = 0.0, 1.0
+            return
+        full = sum(
+            rows * own.full_cost / own.rate
+            for (rows, _), own in zip(counted, learned.model.directions, strict=True)
+        )
+        budget = self.configuration.throttle * full
+        if budget <= 0:
+            return
+        spent = sum(work for _, work in counted)
+        left = _OWED * self._left_over + budget - spent
+        self._left_over = min(max(left, -_MOST_OWED * budget), _MOST_OWED * budget)
+        self._payment = 1 + _PAID_BACK * self._left_over / budget
 
     def _corrected(self, model: JoinModel) -> JoinModel:
         """The model with the costs that rows turned out to have."""

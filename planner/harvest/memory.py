@@ -93,13 +93,19 @@ def _far(old: Floats, new: Floats, sizes: list[float]) -> bool:
 
 
 def _restate(old: HopTally, new: HopTally) -> None:
-    """Old counts as they would be if windows had been as full as they are now."""
+    """Old counts as they would be if windows had been as full as they are now.
+
+    Counts per row of a slice are remembered, old and new ones weighted by the rows that were met. So a slice
+    that was empty before says nothing, and is not taken for one in which nothing is found.
+    """
     if new.probes < _KNOWS_SIZES or old.probes <= 0:
         return
-    before, now = old.pairs / old.probes, new.pairs / new.probes
-    ratio = np.divide(now, before, out=np.ones_like(now), where=before > 0)
-    for counts in (old.pairs, old.touched, old.partials):
-        counts *= ratio
+    rows, met = new.pairs / new.probes, old.pairs + new.pairs
+    probed = np.divide(rows * (old.probes + new.probes), met, out=np.zeros_like(met), where=met > 0)
+    for counts, more in ((old.touched, new.touched), (old.partials, new.partials)):
+        # What is added afterwards is taken off, so that the sum is right.
+        counts[:] = (counts + more) * probed - more
+    old.pairs[:] = rows * old.probes
 
 
 def _forget_former_orders(old: DirectionTally, new: DirectionTally, origin: int) -> None:
