@@ -10,7 +10,7 @@ from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
 from sparkshed.planner.harvest.model import DirectionModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.tally import Floats, Tally
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
@@ -76,9 +76,11 @@ class Adapter:
             throttle: z, the share of the full join's work that may be spent.
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
+        harvested = [direction.harvested.copy() for direction in interval.directions]
         self.learned = (
             interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
         )
+        self._found(harvested)
         self._correct(counted)
         fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
@@ -88,6 +90,9 @@ class Adapter:
         else:
             self.configuration = self._choose(learned, orders, throttle)
         return self.configuration
+
+    def _found(self, harvested: Sequence[Floats]) -> None:
+        """Learn from what the first hops of rows that harvest found."""
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
         """Compare what rows cost with what the model, as it is now, says that they should have."""

@@ -14,17 +14,21 @@ from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.tally import Floats, Tally
 from sparkshed.planner.lessons import lesson_work, thins_for
 
 #: The share of the budget that learning may cost; where it would cost more, fewer rows are shredded.
 _MOST_TAUGHT = 0.5
+#: Partial results that are pretended to have been found as expected.
+_DOUBT = 10.0
 #: How much of what was spent too little, or too much, is made up for in the next interval.
 _PAID_BACK = 0.7
 #: How much of it is not forgotten until then.
 _OWED = 0.9
-#: The most that is made up for, as a share of a budget: what was lost in a change of the load is lost.
+#: And the most that is owed, as a share of a budget.
 _MOST_OWED = 0.5
+#: A full work that changes by more is a new load, and what was owed for the old one is forgotten.
+_NEW_LOAD = 1.5
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
 _WORTH_A_TRY = 0.67
 #: And this much of what all directions are worth.
@@ -45,6 +49,8 @@ class HarvestAdapter(Adapter):
     expected: tuple[Learned, Choice] | None = None
     _left_over = 0.0
     _payment = 1.0
+    _full = 0.0
+    _first_hops: Sequence[tuple[int, frozenset[int], float]] = ()
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
         if self._policy.by_selectivity:
@@ -117,6 +123,51 @@ class HarvestAdapter(Adapter):
             shred = _MOST_TAUGHT * total / lessons
         return shred, (total - shred * lessons) / (1 - shred) if shred < 1 else total
 
+    def _found(self, harvested: Sequence[Floats]) -> None:
+        """Compare the partial results of first hops with those that shredded rows promised.
+
+        They are most of the partial results, and partial results make most of the work, so the full work
+        is known better for it.
+        """
+        self._first_hops = ()
+        learned = super()._model(self.configuration.orders)
+        if learned is None or self.configuration.is_exact:
+            return
+        own, found_now = self.configuration, []
+        for origin, (direction, counts) in enumerate(zip(learned.model.directions, harvested, strict=True)):
+            first = direction.hops[0].partials
+            expected, slices = 0.0, set[int]()
+            for harvest, rows in zip(
+                (own.dear[origin], own.cheap[origin]), counts[:, 0].tolist(), strict=True
+            ):
+                if rows > 0:
+                    places = learned.places(origin, harvest)[0]
+                    expected += rows * sum([first[place] for place in places])
+                    slices.update(learned.numbers[origin][0][place] for place in places)
+            found = float(counts[:, 1].sum())
+            factor = (found + _DOUBT) / (expected + _DOUBT)
+            found_now.append((own.orders[origin][0], frozenset(slices), factor))
+        self._first_hops = found_now
+
+    def _model(self, orders: Sequence[Sequence[int]]) -> Learned | None:
+        learned = super()._model(orders)
+        if learned is None or not self._first_hops:
+            return learned
+        directions = list(learned.model.directions)
+        for origin, (target, slices, factor) in enumerate(self._first_hops):
+            first, *others = directions[origin].hops
+            if others and orders[origin][0] == target:
+                numbers = learned.numbers[origin][0]
+                partials = tuple(
+                    [
+                        own * factor if number in slices else own
+                        for own, number in zip(first.partials, numbers, strict=True)
+                    ]
+                )
+                hops = (replace(first, partials=partials), *others)
+                directions[origin] = replace(directions[origin], hops=hops)
+        return replace(learned, model=JoinModel(tuple(directions)))
+
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
         super()._correct(counted)
         self._settle(counted)
@@ -135,7 +186,9 @@ class HarvestAdapter(Adapter):
         if budget <= 0:
             return
         spent = sum(work for _, work in counted)
-        left = _OWED * self._left_over + budget - spent
+        former, self._full = self._full, full
+        steady = full / _NEW_LOAD <= former <= full * _NEW_LOAD
+        left = _OWED * self._left_over + budget - spent if steady else 0.0
         self._left_over = min(max(left, -_MOST_OWED * budget), _MOST_OWED * budget)
         self._payment = 1 + _PAID_BACK * self._left_over / budget
 

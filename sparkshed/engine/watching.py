@@ -84,6 +84,19 @@ class DirectionWatch:
             counts += np.bincount(np.clip(lags + middle, 0, len(counts) - 1), weights, len(counts))
 
 
+class HarvestWatch:
+    """Counts what the first hop of rows that harvest finds: there are more of them than shredded rows."""
+
+    def __init__(self, counts: Floats) -> None:
+        """Add to `counts`, rows and partial results."""
+        self._counts = counts
+
+    def hop(self, number: int, partials: Partials, counters: HopCounters) -> None:
+        """Count those that enter one of the first two hops."""
+        if number < len(self._counts):
+            self._counts[number] += partials.size
+
+
 def weights_of(stores: Sequence[RowStore], joined: Partials | Candidates, streams: Sequence[int]) -> Floats:
     """How many combinations each combination of rows stands for: the product of what its rows do."""
     product: Floats = np.ones(joined.size)
