@@ -63,6 +63,16 @@ def test_what_was_learned_is_restated_for_the_windows_of_today():
     assert hop.partials.sum() / hop.probes == pytest.approx(4)
 
 
+def test_a_slice_that_was_empty_says_nothing():
+    """Windows that fill: the last slice had no rows, so none of its partial results were missed."""
+    before, now = direction(9, found=0.0), direction(9, found=4.0)
+    for counts in (before.hops[frozenset([0]), 1].pairs, before.hops[frozenset([0]), 1].touched):
+        counts[9] = 0.0
+    hop = remember(tally(before), tally(now), 5.0).directions[0].hops[frozenset([0]), 1]
+    assert hop.partials[9] / hop.probes == pytest.approx(4)
+    assert hop.touched[9] / hop.probes == pytest.approx(5)
+
+
 def test_much_evidence_is_forgotten_faster_than_little():
     kept = {}
     for rows in (5.0, 2000.0):
@@ -150,11 +160,28 @@ def test_every_chooser_keeps_to_the_budget(chooser, per_stream):
         own = adapter(chooser=chooser, per_stream=per_stream, fixed=True)
         configuration = own.adapt(camera_tally(), z)
         learned, choice = own.expected
-        assert choice.cost(learned.model) <= z * learned.model.full_cost * (1 + 1e-9)
+        budget = z * learned.model.full_cost
+        assert choice.cost(learned.model) <= budget * (1 + 1e-9)
+        # What is left pays for the rows that teach.
+        assert choice.cost(learned.model) >= 0.5 * budget
+        assert 0 < configuration.shred <= 0.1
         assert configuration.throttle == z
         outputs.append(choice.output(learned.model))
     # Taking slices away from everything, `greedy_reverse` may end with none of the good ones.
     assert max(outputs) > 0 or chooser == "greedy_reverse"
+
+
+def test_what_was_spent_too_much_is_paid_back():
+    paid = []
+    for work in (1.0, 1e9):
+        own = adapter(fixed=True)
+        own.adapt(camera_tally(), 0.2)
+        for _ in range(3):
+            own.adapt(camera_tally(work), 0.2)
+        learned, choice = own.expected
+        paid.append(choice.cost(own._corrected(learned.model)))
+    saved, overdrawn = paid
+    assert 1.5 * overdrawn < saved
 
 
 def test_graph_limits_orders():
