@@ -10,7 +10,7 @@ from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.tally import Floats, Tally
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
@@ -36,6 +36,7 @@ class Policy:
         by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
         adapt: Δ, seconds between adaptations.
         save_memory: Keep only a sample of the rows that no harvest reaches.
+        follows: Whether z follows the load; otherwise it is a promise that is kept on average.
     """
 
     chooser: str = "lagrange"
@@ -46,6 +47,7 @@ class Policy:
     by_selectivity: bool = False
     adapt: float = 5.0
     save_memory: bool = False
+    follows: bool = False
 
 
 class Adapter:
@@ -81,9 +83,11 @@ class Adapter:
             throttle: z, the share of the full join's work that may be spent.
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
+        harvested = [direction.harvested.copy() for direction in interval.directions]
         self.learned = (
             interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
         )
+        self._found(harvested)
         self._correct(counted)
         self._counted, self._ratio, self._throttle = counted, throttle / self._throttle, throttle
         fixed = self._policy.fixed
@@ -94,6 +98,9 @@ class Adapter:
         else:
             self.configuration = self._choose(learned, orders, self._afforded(learned.model, throttle))
         return self.configuration
+
+    def _found(self, harvested: Sequence[Floats]) -> None:
+        """Learn from what the first hops of rows that harvest found."""
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
         """Compare what rows cost with what the model, as it is now, says that they should have."""

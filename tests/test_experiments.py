@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sparkshed.experiments.joins import camera_join
 from sparkshed.experiments.output import phase_tables, tables_of
 from sparkshed.experiments.runs import CLOSE, PAPER, compare, drop, exact, grub
 from sparkshed.planner.adaptation import Policy
+from sparkshed.planner.harvest import CHOOSERS, METRICS
 from sparkshed.workloads.cameras import Cameras, CameraStream, Phase, camera_table
 
 CAMERAS = Cameras((0, 1.5, 3.5), (2, 2, 20))
@@ -93,21 +96,61 @@ def test_without_a_limit_nothing_is_lost(tables, full):
     assert outcome.work >= full.work
 
 
-@pytest.mark.parametrize("policy", ["lagrange", "greedy", "greedy_double", "exhaustive", "paper"])
-@pytest.mark.parametrize("z", [0.3, 0.7])
+CHOSEN = {
+    **{name: Policy(chooser=name) for name in CHOOSERS if name != "greedy"},
+    **{metric: Policy(chooser="greedy", metric=metric) for metric in METRICS},
+    "per_stream": Policy(per_stream=True),
+    "paper": PAPER,
+}
+BUDGET = Load(seconds=50, warm_up=20, tick=0.25)
+NONALIGNED = ((0, 3, 7, 4), (2, 2, 30, 10))
+ALIGNED = ((0, 0, 0, 0), (2, 2, 30, 10))
+
+
+@cache
+def budget_tables(m, lags, rate, seed):
+    tau, kappa = lags
+    return tables_of(Cameras(tau[:m], kappa[:m]), rate, BUDGET.seconds, seed=seed)
+
+
+@cache
+def budget_whole(m, lags, rate, seed, indexed, orders):
+    join = camera_join(m, window=10, basic=1, indexed=indexed)
+    return exact(join, budget_tables(m, lags, rate, seed), BUDGET, orders)
+
+
+def spent_and_found(policy, z, *, m=3, lags=NONALIGNED, rate=80.0, seed=0, indexed=False):
+    """Work over the budget, and the share of results."""
+    join = camera_join(m, window=10, basic=1, indexed=indexed)
+    run = grub(join, budget_tables(m, lags, rate, seed), BUDGET, policy, throttle=Forced([z]), seed=seed + 1)
+    whole = budget_whole(m, lags, rate, seed, indexed, run.orders)
+    spent = run.outcome.statistics.work / (z * whole.statistics.work)
+    return spent, run.outcome.results / whole.results
+
+
+@pytest.mark.parametrize(
+    ("policy", "z"), [*product(CHOSEN, [0.1, 0.3]), ("lagrange", 0.7), ("greedy_double", 0.7)]
+)
 def test_work_stays_within_the_budget(policy, z):
-    cameras = Cameras((0, 3, 7), (2, 2, 30))
-    streams = tables_of(cameras, 80.0, 50.0, seed=0)
-    join = camera_join(3, window=10, basic=1)
-    circumstances = Load(seconds=50, warm_up=20, tick=0.25)
-    chosen = PAPER if policy == "paper" else Policy(chooser=policy)
-    run = grub(join, streams, circumstances, chosen, throttle=Forced([z]))
-    whole = exact(join, streams, circumstances, run.orders)
-    spent = run.outcome.work_rate / (z * whole.work_rate)
-    assert spent <= 1.05
-    # What takes slices away stops when the rest fits, and does not fill up what is left then.
-    assert spent >= (0.85 if policy == "greedy_double" and z > 0.5 else 0.95)
-    assert z < run.outcome.results / whole.results <= 1
+    spent, found = spent_and_found(CHOSEN[policy], z)
+    assert spent == pytest.approx(1, abs=0.05)
+    assert z < found <= 1
+
+
+@pytest.mark.parametrize(
+    ("z", "changes"),
+    [
+        pytest.param(0.5, {"seed": 1}, id="another seed"),
+        pytest.param(0.3, {"rate": 120.0, "seed": 2}, id="more rows"),
+        pytest.param(0.3, {"lags": ALIGNED}, id="aligned"),
+        pytest.param(0.3, {"m": 2, "lags": ALIGNED}, id="two streams"),
+        pytest.param(0.3, {"m": 4, "rate": 40.0}, id="four streams"),
+        pytest.param(0.3, {"indexed": True}, id="indexed"),
+    ],
+)
+def test_work_stays_within_the_budget_of_other_joins(z, changes):
+    spent, _ = spent_and_found(Policy(), z, **changes)
+    assert spent == pytest.approx(1, abs=0.05)
 
 
 def test_randomdrop_does_the_work_it_is_given(tables, full):

@@ -79,6 +79,8 @@ class DirectionTally:
         lags: For each other stream, these results by slice: the pairwise histograms.
         hops: What their hops met.
         work: Work units of all rows.
+        harvested: For rows that harvest, with the dear and with the cheap setting: how many there are, and
+            how many partial results their first hop finds.
     """
 
     rows: float = 0.0
@@ -87,6 +89,7 @@ class DirectionTally:
     work: float = 0.0
     lags: dict[int, Floats] = field(default_factory=dict)
     hops: dict[HopKey, HopTally] = field(default_factory=dict)
+    harvested: Floats = field(default_factory=lambda: np.zeros((2, 2)))
 
     def hop(self, key: HopKey, slices: int) -> HopTally:
         """The tally of one hop, made when first asked for."""
@@ -106,6 +109,7 @@ class DirectionTally:
         self.learned *= factor
         self.results *= factor
         self.work *= factor
+        self.harvested *= factor
         for counts in self.lags.values():
             counts *= factor
         for hop in self.hops.values():
@@ -117,6 +121,7 @@ class DirectionTally:
         self.learned += other.learned
         self.results += other.results
         self.work += other.work
+        self.harvested += other.harvested
         for target, counts in other.lags.items():
             self.lag(target, len(counts))[:] += counts
         for key, hop in other.hops.items():
