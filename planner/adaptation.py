@@ -9,8 +9,8 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
-from sparkshed.planner.harvest.model import DirectionModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.model import DirectionModel, JoinModel
+from sparkshed.planner.harvest.tally import Floats, Tally
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
@@ -35,6 +35,8 @@ class Policy:
         fixed: Whether the orders are given, not learned.
         by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
         adapt: Δ, seconds between adaptations.
+        save_memory: Keep only a sample of the rows that no harvest reaches.
+        follows: Whether z follows the load; otherwise it is a promise that is kept on average.
     """
 
     chooser: str = "lagrange"
@@ -44,6 +46,8 @@ class Policy:
     fixed: bool = False
     by_selectivity: bool = False
     adapt: float = 5.0
+    save_memory: bool = False
+    follows: bool = False
 
 
 class Adapter:
@@ -64,6 +68,9 @@ class Adapter:
         self.configuration = configuration
         self.learned: Tally | None = None
         self.corrections = [1.0] * len(configuration.orders)
+        self._counted: list[tuple[float, float]] = []
+        self._ratio = 1.0
+        self._throttle = 1.0
         self._slices = slices
         self._graph = graph
         self._policy = policy
@@ -76,18 +83,24 @@ class Adapter:
             throttle: z, the share of the full join's work that may be spent.
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
+        harvested = [direction.harvested.copy() for direction in interval.directions]
         self.learned = (
             interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
         )
+        self._found(harvested)
         self._correct(counted)
+        self._counted, self._ratio, self._throttle = counted, throttle / self._throttle, throttle
         fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
         learned = self._model(orders)
         if learned is None or throttle >= 1:
             self.configuration = Configuration(orders, throttle, shred=self._policy.shred)
         else:
-            self.configuration = self._choose(learned, orders, throttle)
+            self.configuration = self._choose(learned, orders, self._afforded(learned.model, throttle))
         return self.configuration
+
+    def _found(self, harvested: Sequence[Floats]) -> None:
+        """Learn from what the first hops of rows that harvest found."""
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
         """Compare what rows cost with what the model, as it is now, says that they should have."""
@@ -107,6 +120,10 @@ class Adapter:
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
         """What the model expects of a row in the current configuration: work to learn, and other work."""
         raise NotImplementedError
+
+    def _afforded(self, model: JoinModel, throttle: float) -> float:
+        """The throttle, for a model that may be wrong."""
+        return throttle
 
     def _full_windows(self, origin: int) -> bool:
         """Whether rows met partners of every age; before, windows do not show what an order costs."""

@@ -169,8 +169,7 @@ def _physical_lines(planned: Planned) -> list[str]:
         )
         lines += [f"    Filter: {_plain(text)} (Spark, below the join)" for text in stream.filters]
     lines += [
-        f"  Residual: {_plain(text)} (Spark, on the operator's output)"
-        for text in logical.block.residual
+        f"  Residual: {_plain(text)} (Spark, on the operator's output)" for text in logical.block.residual
     ]
     if logical.closed.empty:
         lines.append("  Note: the time bounds contradict each other, so the result is empty")

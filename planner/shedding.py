@@ -117,7 +117,8 @@ def expectation(
     if shedding.strategy == "grubjoin":
         work, found = _harvested(configuration, learned, master)
         work, found = (
-            (1 - policy.shred) * share + policy.shred * configuration.throttle for share in (work, found)
+            (1 - configuration.shred) * share + configuration.shred * configuration.throttle
+            for share in (work, found)
         )
     else:
         work, found = _kept(configuration, model, master), math.prod(configuration.keep)

@@ -73,6 +73,7 @@ def _direction(own: DirectionTally) -> dict[str, Any]:
         "learned": own.learned,
         "results": own.results,
         "work": own.work,
+        "harvested": own.harvested.tolist(),
         "lags": [[target, _numbers(counts)] for target, counts in own.lags.items()],
         "hops": [
             [
@@ -81,6 +82,7 @@ def _direction(own: DirectionTally) -> dict[str, Any]:
                 hop.probes,
                 hop.searches,
                 *map(_numbers, (hop.pairs, hop.touched, hop.partials)),
+                None if hop.sizes is None else _numbers(hop.sizes),
             ]
             for (joined, target), hop in own.hops.items()
         ],
@@ -95,9 +97,12 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
         data["work"],
         {target: _floats(counts) for target, counts in data["lags"]},
         {
-            (frozenset(joined), target): HopTally(probes, searches, *map(_floats, counts))
-            for joined, target, probes, searches, *counts in data["hops"]
+            (frozenset(joined), target): HopTally(
+                probes, searches, *map(_floats, counts), None if sizes is None else _floats(sizes)
+            )
+            for joined, target, probes, searches, *counts, sizes in data["hops"]
         },
+        np.array(data["harvested"], np.float64),
     )
 
 

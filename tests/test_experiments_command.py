@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+from test_packaging import PROJECT
 
 from sparkshed.cli import main
 from sparkshed.experiments.catalogue import EXPERIMENTS, Experiment, Picture
@@ -14,6 +16,7 @@ NAMES = {
     *(f"grubjoin-fig{n}" for n in (2, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17)),
     "grubjoin-table2",
     "grubjoin-lag-change",
+    "grubjoin-memory",
 }
 
 
@@ -94,3 +97,17 @@ def test_a_contradiction_fails_the_command(capsys, monkeypatch, tmp_path):
     assert "two and two are five" in captured.err
     with pytest.raises(Contradiction):
         run(Settings())
+
+
+def test_without_matplotlib_and_rich_the_rows_are_there_and_the_extra_is_named(
+    capsys, monkeypatch, tmp_path
+):
+    for module in ("matplotlib", "matplotlib.backends.backend_agg", "rich", "rich.console"):
+        monkeypatch.setitem(sys.modules, module, None)
+    rows = [{"x": 1, "y": 2.5}]
+    monkeypatch.setitem(EXPERIMENTS, "fake", fake(lambda settings: Result("fake", {}, rows, {"most": 2.5})))
+    assert main.main(["experiment", "fake", "--json", "--out", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["rows"] == rows
+    assert "matplotlib is needed to draw the picture: pip install 'sparkshed[experiments]'" in captured.err
+    assert {"matplotlib", "rich>=13"} == set(PROJECT["project"]["optional-dependencies"]["experiments"])

@@ -9,10 +9,10 @@ A step changes one direction only, so only the steps of that direction are worke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import inf
 
-from sparkshed.planner.harvest.model import Choice, JoinModel
+from sparkshed.planner.harvest.model import Choice, JoinModel, Setting
 from sparkshed.planner.harvest.ranks import RankedDirection
 
 _ROUNDING = 1e-12
@@ -82,9 +82,13 @@ class _State:
         self.counts[number], self.own[number] = step.counts, step.after
         self.total()
 
-    def choice(self) -> Choice:
+    def setting(self) -> Setting:
         """The slices that are in."""
-        setting = tuple(d.setting(c) for d, c in zip(self.directions, self.counts, strict=True))
+        return tuple(d.setting(c) for d, c in zip(self.directions, self.counts, strict=True))
+
+    def choice(self) -> Choice:
+        """The slices that are in, for all rows."""
+        setting = self.setting()
         return Choice(setting, setting)
 
 
@@ -125,6 +129,23 @@ def _forward(state: _State, number: int) -> list[tuple[int, _Step]]:
         for hop, ranked in enumerate(state.directions[number].hops)
         if counts[hop] < ranked.slices
     ]
+
+
+def grown(model: JoinModel, setting: Setting) -> Iterator[Setting]:
+    """Larger and larger settings, each with the best next step by ΔO/ΔC; slices are taken in rank order."""
+    state = _State(model, full=False)
+    for number, own in enumerate(setting):
+        if all(own):
+            state.take(number, state.step(number, [len(slices) for slices in own]))
+    steps = [_forward(state, number) for number in range(len(state.directions))]
+    while any(steps):
+        _, number, step = max(
+            ((_best_delta(0.0, 0.0, s.cost, s.output), -n, s) for n, own in enumerate(steps) for _, s in own),
+            key=lambda option: option[:2],
+        )
+        state.take(-number, step)
+        steps[-number] = _forward(state, -number)
+        yield state.setting()
 
 
 def greedy_reverse(model: JoinModel, budget: float, metric: str = "best_delta") -> Choice:

@@ -42,7 +42,7 @@ def lagrange(model: JoinModel, budget: float) -> Choice:
         if spent + price > budget * (1 + _ROUNDING):
             cheap = _setting(hulls, at)
             at[number] = corner
-            return _mixed(model, budget, cheap, _setting(hulls, at))
+            return mixed(model, budget, cheap, _setting(hulls, at))
         spent += price
         at[number] = corner
     best = _setting(hulls, at)
@@ -53,7 +53,7 @@ def _setting(hulls: list[DirectionHull], at: list[int]) -> Setting:
     return tuple([hull.setting(corner) for hull, corner in zip(hulls, at, strict=True)])
 
 
-def _mixed(model: JoinModel, budget: float, cheap: Setting, dear: Setting) -> Choice:
+def mixed(model: JoinModel, budget: float, cheap: Setting, dear: Setting) -> Choice:
     """The mixture that costs what the budget allows."""
     low, high = model.cost(cheap), model.cost(dear)
     mix = (budget - low) / (high - low) if high > low else 0.0

@@ -104,7 +104,7 @@ def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slice
 
 def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -> HopModel:
     probes = max(hop.probes, 1e-12)
-    cost, partials = hop.touched[used] / probes, hop.partials[used] / probes
+    cost, partials = hop.per_probe(hop.touched)[used], hop.per_probe(hop.partials)[used]
     if last:
         # Each result is a unit of work.
         cost = cost + partials

@@ -3,8 +3,8 @@
 What is learned in one interval is noisy where little is probed, so it is kept for longer the less there is of
 it. Three things do not wait for that:
 
-- window sizes: counts per slice are restated for the rows that the slice holds now, so that only
-  selectivities are remembered, and not how full a window once was;
+- window sizes: only what was found for each row in a slice is remembered, and not how full a window once
+  was; a slice that was empty until now has little weight, however much is known of the others;
 - rates: rows fade fast;
 - lags: where an interval contradicts what was known, what was known is dropped.
 """
@@ -29,8 +29,8 @@ _NO_ACCIDENT = 6.0
 _ELSEWHERE = 0.3
 #: Partial results that say as much as one that is independent of all others.
 _TOGETHER = 8.0
-#: Probes from which on a hop knows how full its slices are.
-_KNOWS_SIZES = 4.0
+#: Probes that former sizes of slices count as.
+_FORMER_SIZES = 0.2
 
 
 def remember(known: Tally, interval: Tally, seconds: float) -> Tally:
@@ -44,7 +44,7 @@ def remember(known: Tally, interval: Tally, seconds: float) -> Tally:
             _forget_former_orders(old, new, origin)
         for key, hop in new.hops.items():
             if key in old.hops:
-                _restate(old.hops[key], hop)
+                _resize(old.hops[key], hop)
         old.add(new)
     lags = 0.5 ** (seconds / _SHORTEST)
     for counts, more in zip(known.streams, interval.streams, strict=True):
@@ -92,14 +92,11 @@ def _far(old: Floats, new: Floats, sizes: list[float]) -> bool:
     return square > freedom + _NO_ACCIDENT * float(np.sqrt(2 * freedom))
 
 
-def _restate(old: HopTally, new: HopTally) -> None:
-    """Old counts as they would be if windows had been as full as they are now."""
-    if new.probes < _KNOWS_SIZES or old.probes <= 0:
-        return
-    before, now = old.pairs / old.probes, new.pairs / new.probes
-    ratio = np.divide(now, before, out=np.ones_like(now), where=before > 0)
-    for counts in (old.pairs, old.touched, old.partials):
-        counts *= ratio
+def _resize(known: HopTally, new: HopTally) -> None:
+    """How full windows are now. Before an interval told, they were as full as counts say."""
+    if known.sizes is None:
+        known.sizes = known.pairs / max(known.probes, 1e-12)
+    known.sizes = (new.pairs + _FORMER_SIZES * known.sizes) / (new.probes + _FORMER_SIZES)
 
 
 def _forget_former_orders(old: DirectionTally, new: DirectionTally, origin: int) -> None:

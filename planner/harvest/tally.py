@@ -27,6 +27,8 @@ class HopTally:
         pairs: Rows within the time bound.
         touched: All other work units.
         partials: Partial results found.
+        sizes: Rows within the time bound that a probe meets now, where counts are from windows that were not
+            as full; None if counts tell that themselves.
     """
 
     probes: float
@@ -34,6 +36,7 @@ class HopTally:
     pairs: Floats
     touched: Floats
     partials: Floats
+    sizes: Floats | None = None
 
     @staticmethod
     def empty(slices: int) -> HopTally:
@@ -47,6 +50,13 @@ class HopTally:
         for counts in (self.pairs, self.touched, self.partials):
             counts *= factor
 
+    def per_probe(self, counts: Floats) -> Floats:
+        """What one probe meets now of `touched` or `partials`: as much for each row in a slice as ever."""
+        mean = counts / max(self.probes, 1e-12)
+        if self.sizes is None:
+            return mean
+        return np.divide(counts * self.sizes, self.pairs, out=mean, where=self.pairs > 0)
+
     def add(self, other: HopTally) -> None:
         """Count what another tally met, too."""
         self.probes += other.probes
@@ -54,6 +64,8 @@ class HopTally:
         self.pairs += other.pairs
         self.touched += other.touched
         self.partials += other.partials
+        if other.sizes is not None:
+            self.sizes = other.sizes.copy()
 
 
 @dataclass(slots=True)
@@ -67,6 +79,8 @@ class DirectionTally:
         lags: For each other stream, these results by slice: the pairwise histograms.
         hops: What their hops met.
         work: Work units of all rows.
+        harvested: For rows that harvest, with the dear and with the cheap setting: how many there are, and
+            how many partial results their first hop finds.
     """
 
     rows: float = 0.0
@@ -75,6 +89,7 @@ class DirectionTally:
     work: float = 0.0
     lags: dict[int, Floats] = field(default_factory=dict)
     hops: dict[HopKey, HopTally] = field(default_factory=dict)
+    harvested: Floats = field(default_factory=lambda: np.zeros((2, 2)))
 
     def hop(self, key: HopKey, slices: int) -> HopTally:
         """The tally of one hop, made when first asked for."""
@@ -94,6 +109,7 @@ class DirectionTally:
         self.learned *= factor
         self.results *= factor
         self.work *= factor
+        self.harvested *= factor
         for counts in self.lags.values():
             counts *= factor
         for hop in self.hops.values():
@@ -105,6 +121,7 @@ class DirectionTally:
         self.learned += other.learned
         self.results += other.results
         self.work += other.work
+        self.harvested += other.harvested
         for target, counts in other.lags.items():
             self.lag(target, len(counts))[:] += counts
         for key, hop in other.hops.items():

@@ -16,7 +16,7 @@ from sparkshed.experiments.catalogue import EXPERIMENTS
 from sparkshed.experiments.result import Contradiction, Result, Settings
 from sparkshed.sql.errors import listing, suggest
 
-_MISSING = "{} is needed to {}: pip install matplotlib rich"
+_MISSING = "{} is needed to draw the picture: pip install 'sparkshed[experiments]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
         path = draw(experiment, result, args.out)
     except ModuleNotFoundError as error:
-        raise CliError(_MISSING.format(error.name, "draw the picture")) from error
+        raise CliError(_MISSING.format(str(error.name).partition(".")[0])) from error
     print(f"picture: {path}", file=sys.stderr if args.json else sys.stdout)
     return 0
 

@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Ints, Vector
-from sparkshed.engine.codes import Codebook
 from sparkshed.engine.compare import compare
 from sparkshed.engine.decode import dtype_of
 from sparkshed.engine.evaluate import Evaluator, Frame
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.wide import alike
 from sparkshed.sql.expr import COLLECTIVE, Apply, Call, Col, Expr
-from sparkshed.sql.types import FRACTIONAL, decimal_of, is_integral
+from sparkshed.sql.types import decimal_of
 
 #: Operators that take values of any type: they compare or choose, and compute nothing.
 _COMPARING = {"and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "in"} | {
@@ -34,7 +33,7 @@ _COMPARING = {"and", "or", "not", "=", "<=>", "<", "<=", ">", ">=", "isnull", "i
 
 
 def is_gridable(expr: Expr) -> bool:
-    """Whether :func:`grid_holds` can evaluate an expression."""
+    """Whether :class:`GridEvaluator` can evaluate an expression."""
     if isinstance(expr, Apply):
         return False
     if not isinstance(expr, Call):
@@ -42,8 +41,6 @@ def is_gridable(expr: Expr) -> bool:
     if expr.op in _COMPARING:
         return all(map(is_gridable, expr.args))
     if expr.op in COLLECTIVE or any(decimal_of(part.type) for part in (expr, *expr.args)):
-        return False
-    if expr.op == "cast" and not (is_integral(expr.type) or expr.type in (*FRACTIONAL, "boolean")):
         return False
     return all(map(is_gridable, expr.args))
 
@@ -83,11 +80,6 @@ class GridFrame:
     def select(self, rows: Ints) -> Frame:
         """Not on a grid: a grid is evaluated as a whole."""
         raise NotImplementedError
-
-
-def grid_holds(expr: Expr, frame: GridFrame, ansi: bool, codebook: Codebook | None = None) -> Bools:
-    """Where a gridable expression is TRUE, for each pair of the grid; the result may be read-only."""
-    return GridEvaluator(ansi, codebook).on_grid(expr, frame)
 
 
 class GridEvaluator(Evaluator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -163,29 +163,26 @@ def _paired(vector: Vector) -> npt.NDArray[np.int64]:
     return pairs
 
 
+#: Spark types whose values are encoded as those of plain Arrow types.
+_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "bigint"),
+    (pa.types.is_floating, "double"),
+    (pa.types.is_timestamp, "timestamp"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_duration, "interval day to second"),
+    (pa.types.is_null, "void"),
+)
+
+
 def _name_of(type_: pa.DataType) -> str:
     """A Spark type whose values are encoded as those of a plain Arrow type."""
-    kinds = pa.types
-    if kinds.is_boolean(type_):
-        return "boolean"
-    if kinds.is_integer(type_):
-        return "bigint"
-    if kinds.is_floating(type_):
-        return "double"
-    if kinds.is_decimal(type_):
+    if pa.types.is_decimal(type_):
         return f"decimal({type_.precision},{type_.scale})"
-    if kinds.is_timestamp(type_):
-        return "timestamp"
-    if kinds.is_date(type_):
-        return "date"
-    if kinds.is_duration(type_):
-        return "interval day to second"
-    if kinds.is_null(type_):
-        return "void"
-    if kinds.is_nested(type_):
+    if pa.types.is_nested(type_):
         msg = f"values of the Arrow type {type_} cannot be compared"
         raise TypeError(msg)
-    return "binary"
+    return next((name for is_kind, name in _NAMES if is_kind(type_)), "binary")
 
 
 def mix(columns: list[Vector], null_safe: list[bool]) -> Vector:

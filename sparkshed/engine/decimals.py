@@ -12,7 +12,7 @@ from sparkshed.engine import wide
 from sparkshed.engine.arrays import INT64_MAX, AnyArray, Bools, Vector, both_valid
 from sparkshed.engine.decode import COMPACT
 from sparkshed.engine.errors import EvaluationError
-from sparkshed.engine.wide import WIDE, from_arrow, narrow, nonzero, to_arrow
+from sparkshed.engine.wide import WIDE, from_arrow, narrow, to_arrow
 from sparkshed.sql.types import decimal_of
 
 #: Digits of a 128-bit and of a 256-bit decimal.
@@ -96,26 +96,17 @@ def _settled(values: pa.Array, type_: str) -> tuple[AnyArray, Bools]:
 def decimal_arithmetic(
     op: str, left: Vector, right: Vector, types: tuple[str, str], type_: str, *, ansi: bool
 ) -> Vector:
-    """`left op right` for `+ - * %`, exact, then rounded to the scale of `type_`."""
+    """`left op right` for `+ - *`, exact: `type_` has the scale that this needs."""
     (p1, s1), (p2, s2) = shape_of(types[0]), shape_of(types[1])
-    _, scale = shape_of(type_)
     valid = both_valid(left.valid, right.valid)
     a, b = _whole(left.values), _whole(right.values)
-    if op == "%":
-        zero = ~nonzero(b)
-        if zero.any():
-            if ansi and bool((zero if valid is None else zero & valid).any()):
-                msg = "[REMAINDER_BY_ZERO] Remainder by zero."
-                raise EvaluationError(msg)
-            valid = both_valid(valid, ~zero)
-            b = np.where(zero, np.ones(1, b.dtype), b)
     found = _small(op, a, b, s1, s2)
     if found is None and op in "+-" and s1 == s2 and max(p1, p2) < DIGITS:
         found = wide.add(wide.wide(a), wide.wide(b if op == "+" else wide.negative(b)))
     if found is None:
         a, b = np.broadcast_arrays(a, b)
         return fit(_large(op, a, b, s1, s2), valid, type_, ansi=ansi)
-    return fit(rescale(found, s1 + s2 if op == "*" else max(s1, s2), scale), valid, type_, ansi=ansi)
+    return fit(found, valid, type_, ansi=ansi)
 
 
 def _whole(values: AnyArray) -> AnyArray:
@@ -131,9 +122,6 @@ def _small(op: str, a: AnyArray, b: AnyArray, s1: int, s2: int) -> AnyArray | No
     x, y = times_power(a, common - s1), times_power(b, common - s2)
     if x is None or y is None:
         return None
-    if op == "%":
-        # C's remainder has the sign of the dividend, as Spark's.
-        return np.fmod(x, y)
     first, second = largest(x), largest(y)
     if first is None or second is None or first + second > INT64_MAX:
         return None
@@ -151,13 +139,7 @@ def _large(op: str, a: AnyArray, b: AnyArray, s1: int, s2: int) -> pa.Array:
         return pc.multiply(_declared(a, half, s1), _declared(b, half, s2))
     common = max(s1, s2)
     x, y = (_aligned(values, scale, common) for values, scale in ((a, s1), (b, s2)))
-    if op in ("+", "-"):
-        return pc.add(x, y) if op == "+" else pc.subtract(x, y)
-    # Arrow's quotient has four digits behind the point; cut off there, it is cut off at the point, too.
-    long, short = pa.decimal256(MOST_DIGITS - 4, 0), pa.decimal256(3, 0)
-    quotient = pc.trunc(pc.divide(_as(x, long), _as(y, short))).cast(pa.decimal256(MOST_DIGITS, 0))
-    half = pa.decimal256(DIGITS - 1, 0)
-    return pc.subtract(x, _as(pc.multiply(_as(quotient, half), _as(y, half)), x.type))
+    return pc.add(x, y) if op == "+" else pc.subtract(x, y)
 
 
 def _declared(values: AnyArray, precision: int, scale: int) -> pa.Array:

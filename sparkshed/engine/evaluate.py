@@ -57,10 +57,10 @@ class Frame(Protocol):
 class Evaluator:
     """Evaluates expressions; `ansi` decides whether overflow and division by zero are errors."""
 
-    def __init__(self, ansi: bool, codebook: Codebook | None = None) -> None:
+    def __init__(self, ansi: bool, codebook: Codebook) -> None:
         """Choose the mode, and the codebook that encoded the columns and knows the conditions' words."""
         self._ansi = ansi
-        self._codebook = Codebook() if codebook is None else codebook
+        self._codebook = codebook
 
     def holds(self, expr: Expr, frame: Frame) -> Bools:
         """Where a boolean expression is TRUE, neither FALSE nor NULL."""

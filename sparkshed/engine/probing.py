@@ -54,8 +54,8 @@ class HopWatch(Protocol):
 class Watch(Protocol):
     """Sees how rows are joined."""
 
-    def hop(self, number: int, partials: Partials, counters: HopCounters) -> HopWatch:
-        """Watch some partial results at hop `number`."""
+    def hop(self, number: int, partials: Partials, counters: HopCounters) -> HopWatch | None:
+        """Watch some partial results at hop `number`, if there is more to see than that they are there."""
 
 
 class Probing:
@@ -77,9 +77,12 @@ class Probing:
         self._thins = thins
 
     @staticmethod
-    def harvest(slices: Sequence[Slices], chosen: Sequence[Sequence[int]]) -> Probing:
+    def harvest(
+        slices: Sequence[Slices], chosen: Sequence[Sequence[int]], watch: Watch | None = None
+    ) -> Probing:
         """Probe only the chosen slices of each hop."""
-        return Probing([reaches_of(own, numbers) for own, numbers in zip(slices, chosen, strict=True)])
+        reaches = [reaches_of(own, numbers) for own, numbers in zip(slices, chosen, strict=True)]
+        return Probing(reaches, watch=watch)
 
     def thin(self, hop: int) -> float:
         """The share of its window that a hop sees."""

@@ -176,8 +176,8 @@ class RowStore:
         kept = {c: self.take(c, rows) for c in self._kept} if len(rows) else {}
         self._chunks = [kept] if kept else []
         self._times = Growing(self.times.take(rows))
-        weights = self.weights
-        self._weights = None if weights is None or (weights == 1).all() else Growing(weights.take(rows))
+        weights = None if self.weights is None else self.weights.take(rows)
+        self._weights = None if weights is None or (weights == 1).all() else Growing(weights)
         self.size = len(rows)
         self.forget()
 

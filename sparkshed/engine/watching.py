@@ -51,7 +51,7 @@ class DirectionWatch:
         weights = weights_of(self._stores, partials, sorted(joined))
         tally.probes += float(weights.sum()) * self._thins[number]
         times = partials.times(self._origin)
-        return _HopWatch(tally, slices, times, weights, self._stores[target], counters)
+        return _HopWatch(tally, slices, times, weights, self._stores[target], counters, self._thins[number])
 
     def results(self, results: Partials | Candidates, rows: Sequence[Ints], weights: Floats) -> list[Ints]:
         """Count results by slice for each stream of the order; returns the places of their slices.
@@ -82,6 +82,19 @@ class DirectionWatch:
             lags = (self._stores[stream].times.take(results.rows_of(stream)) - first) // basic
             middle = len(counts) // 2
             counts += np.bincount(np.clip(lags + middle, 0, len(counts) - 1), weights, len(counts))
+
+
+class HarvestWatch:
+    """Counts what the first hop of rows that harvest finds: there are more of them than shredded rows."""
+
+    def __init__(self, counts: Floats) -> None:
+        """Add to `counts`, rows and partial results."""
+        self._counts = counts
+
+    def hop(self, number: int, partials: Partials, counters: HopCounters) -> None:
+        """Count those that enter one of the first two hops."""
+        if number < len(self._counts):
+            self._counts[number] += partials.size
 
 
 def weights_of(stores: Sequence[RowStore], joined: Partials | Candidates, streams: Sequence[int]) -> Floats:
@@ -115,6 +128,7 @@ class _HopWatch:
         weights: Floats,
         target: RowStore,
         counters: HopCounters,
+        thin: float,
     ) -> None:
         self._tally = tally
         self._slices = slices
@@ -122,12 +136,16 @@ class _HopWatch:
         self._weights = weights
         self._target = target
         self._counters = counters
+        self._thin = thin
 
     def begin(self, windows: Windows, low: Ints, high: Ints) -> None:
         """They probe windows, each in its time range."""
         self._before = (self._counters.comparisons, self._counters.searches)
         self._entries = np.zeros(self._slices.count)
         self._seen = 0
+        # Searches are made for each probe, which counts for less; and they take a logarithm of the rows.
+        whole = round(windows.size / self._thin).bit_length()
+        self._searching = self._thin * whole / max(1, windows.size.bit_length())
         step = -(-len(low) // _COUNTED)
         places = _positions(windows.times, self._times[::step], low[::step], high[::step], self._slices)
         self._rows = float((places[0] - places[-1]).sum()) * step
@@ -161,7 +179,9 @@ class _HopWatch:
                 self._tally.touched += self._pairs * (rest / self._rows)
         elif self._seen:
             self._tally.touched += self._entries * (1 + rest / self._seen)
-        self._tally.searches += (self._counters.searches - searched) * float(self._weights.mean())
+        self._tally.searches += (
+            (self._counters.searches - searched) * self._searching * float(self._weights.mean())
+        )
         self._tally.pairs += self._pairs
 
     def _by_slice(self, candidates: Candidates) -> Floats:

@@ -86,12 +86,6 @@ def add(left: AnyArray, right: AnyArray) -> AnyArray:
     return out
 
 
-def nonzero(values: AnyArray) -> Bools:
-    """Which integers are not 0."""
-    found: Bools = (values["low"] | values["high"].view(np.uint64) if values.dtype == WIDE else values) != 0
-    return found
-
-
 def negative(values: AnyArray) -> AnyArray:
     """Negated integers."""
     if values.dtype != WIDE:

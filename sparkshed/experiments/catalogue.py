@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import choosing, following, output
+from sparkshed.experiments import choosing, following, output, saving
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -86,5 +86,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "grubjoin-lag-change": Experiment(
         "a lag that jumps", following.lag_change, Picture("at", ("gain",), ("policy",))
+    ),
+    "grubjoin-memory": Experiment(
+        "rows in the windows", saving.memory, Picture("at", ("rows",), ("saving", "seed"))
     ),
 }

@@ -103,8 +103,8 @@ def lag_change(settings: Settings) -> Result:
     is the gain over RandomDrop with the same work, interval by interval, as a share of its mean from 35 s
     after the jump on. RandomDrop finds little in one interval, so that gains are means over several seeds.
     """
-    before, after = 60.0, 60.0 if settings.quick else 80.0
-    new, old, rate = 5.0, 15.0, 200.0
+    before, after = (40.0, 55.0) if settings.quick else (60.0, 80.0)
+    new, old, rate = 5.0, 15.0, 150.0 if settings.quick else 200.0
     cameras, moved = (Cameras((0.0, lag, 15.0), (2.0, 2.0, 50.0)) for lag in (old, new))
     load = Load(CAPACITY, seconds=before + after, warm_up=20.0)
     policies = {"lagrange, pairwise": Policy()}

@@ -77,6 +77,7 @@ class Step:
         beta: β, rows consumed / rows arrived.
         busy: The share of the interval in which the CPU worked.
         effort: Work units that the decision itself cost.
+        held: Rows that the windows hold at the end.
     """
 
     at: float
@@ -89,6 +90,7 @@ class Step:
     work: float = 0.0
     effort: float = 0.0
     results: int = 0
+    held: int = 0
     completeness: Completeness = Completeness()
     configuration: Configuration | None = None
 
@@ -233,11 +235,13 @@ class _Run:
         for feed in self._feeds:
             waited, lost = feed.arrive(self._free, limited=True)
             taken, _ = feed.arrive(self._now, limited=False)
-            self._step.arrived += waited + taken
-            self._step.lost += lost
-            if self._warm is not None:
-                self._outcome.arrived += waited + taken
-                self._outcome.lost += lost
+            self._count(arrived=waited + taken, lost=lost)
+
+    def _count(self, **amounts: float) -> None:
+        """Add to the interval, and to the outcome once the run is warm."""
+        for counts in (self._step, self._outcome) if self._warm is not None else (self._step,):
+            for name, amount in amounts.items():
+                setattr(counts, name, getattr(counts, name) + amount)
 
     def _process(self) -> None:
         """Join the oldest rows that wait, and let the clock run on."""
@@ -250,12 +254,8 @@ class _Run:
             found = sum(chunk.num_rows for chunk in self._operator.process(batch))
             spent = self._load.work(self._operator.statistics) - before
             self._step.consumed += sum(table.num_rows for table in batch.values())
-            self._step.results += found
-            self._step.work += spent
+            self._count(results=found, work=spent)
             self._step.completeness += self._operator.completeness
-            if self._warm is not None:
-                self._outcome.results += found
-                self._outcome.work += spent
         waiting = min(feed.oldest for feed in self._feeds)
         self._operator.expire(int(min(waiting, self._now) * SECOND) - 1)
         self._work(spent)
@@ -288,3 +288,4 @@ class _Run:
             if self._warm is not None:
                 self._outcome.work += step.effort
         step.configuration = self._strategy.configuration
+        step.held = self._operator.window_rows

@@ -66,7 +66,7 @@ def grub(
     watch: Callable[[Step], None] = lambda step: None,
 ) -> Run:
     """Run GrubJoin; with the paper's policy its throttle is the paper's, too."""
-    policy = replace(policy or Policy(), adapt=load.adapt)
+    policy = replace(policy or Policy(), adapt=load.adapt, follows=throttle is None)
     configuration = Configuration(join.spec.orders, shred=policy.shred)
     adapter = HarvestAdapter(configuration, join.spec.slices, join.graph, policy)
     strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=policy.per_stream)

@@ -122,7 +122,7 @@ def pairs_of(op: str, left: list[Any], right: list[Any]) -> Candidates:
 
 
 def result(op: str, left: list[Any], right: list[Any]) -> Vector:
-    return Evaluator(ansi=True).evaluate(Call(op, columns(op), "double"), pairs_of(op, left, right))
+    return Evaluator(True, Codebook()).evaluate(Call(op, columns(op), "double"), pairs_of(op, left, right))
 
 
 def bits(vector: Vector) -> list[Any]:

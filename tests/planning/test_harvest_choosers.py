@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from planning.harvests import general_instance, paper_instance
 from sparkshed.planner.harvest import CHOOSERS, METRICS, DirectionModel, HopModel, JoinModel, choose
+from sparkshed.planner.harvest.filling import filled
 
 HEURISTICS = ("greedy", "greedy_reverse", "greedy_double")
 THROTTLES = (0.05, 0.2, 0.4, 0.8)
@@ -114,6 +115,24 @@ def test_greedy_takes_slices_in_rank_order_and_freezes_what_does_not_fit():
     assert choose(model, 25, "greedy").dear == (((1, 2),), ((0, 1),))
     assert choose(model, 25, "greedy_reverse").dear == (((1, 2),), ((0, 1),))
     assert choose(model, 21, "exhaustive").dear == (((1, 2),), ((0,),))
+
+
+@pytest.mark.parametrize("chooser", [*HEURISTICS, "exhaustive"])
+def test_what_is_left_of_a_budget_is_filled_up(chooser):
+    for seed in range(40):
+        model = paper_instance(seed, 3, 10)
+        for z in THROTTLES:
+            budget = z * model.full_cost
+            chosen = choose(model, budget, chooser)
+            more = filled(model, budget, chosen)
+            assert more.cost(model) == pytest.approx(budget)
+            assert more.output(model) >= chosen.output(model)
+
+
+def test_a_mixture_is_full_already():
+    model = paper_instance(1, 3, 10)
+    chosen = choose(model, 0.2 * model.full_cost)
+    assert chosen.mix < 1 and filled(model, 0.2 * model.full_cost, chosen) == chosen
 
 
 def test_greedy_double_changes_sides_at_its_threshold():

@@ -12,7 +12,7 @@ from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Probing
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.engine.watching import DirectionWatch, weights_of
+from sparkshed.engine.watching import DirectionWatch, HarvestWatch, weights_of
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Harvest
 from sparkshed.planner.slices import Slices
@@ -42,17 +42,20 @@ class GrubJoin(Learning):
             yield from self._shred(origin, shredded)
         dear, cheap = configuration.dear[origin], configuration.cheap[origin]
         if dear == cheap:
-            yield from self._harvest(origin, rest, dear)
+            yield from self._harvest(origin, rest, dear, 0)
             return
         chosen = self.generator.random(len(rest)) < configuration.mix
-        yield from self._harvest(origin, rest[chosen], dear)
-        yield from self._harvest(origin, rest[~chosen], cheap)
+        yield from self._harvest(origin, rest[chosen], dear, 0)
+        yield from self._harvest(origin, rest[~chosen], cheap, 1)
 
-    def _harvest(self, origin: int, rows: Ints, harvest: Harvest) -> Iterator[Part]:
+    def _harvest(self, origin: int, rows: Ints, harvest: Harvest, kind: int) -> Iterator[Part]:
         if not len(rows) or (harvest is not None and not all(harvest)):
             return
-        probing = EVERYTHING if harvest is None else Probing.harvest(self.slices_of(origin), harvest)
-        yield Part(rows, probing, self.deliver)
+        if harvest is None:
+            yield Part(rows, EVERYTHING, self.deliver)
+            return
+        watch = HarvestWatch(self.tally.directions[origin].harvested[kind])
+        yield Part(rows, Probing.harvest(self.slices_of(origin), harvest, watch), self.deliver)
 
     def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
         configuration = self.configuration
@@ -61,7 +64,7 @@ class GrubJoin(Learning):
         watch = self.watch(origin, rows, thins)
         shred = _Shred(self, origin, rows, watch, thins)
         yield Part(rows, Probing(thins=thins, watch=watch), shred.observe)
-        if not full:
+        if not full or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
         yield from self.explore(origin, rows, math.prod(thins))
 
@@ -103,7 +106,7 @@ class _Shred:
         rows = [results.rows_of(target) for target in self._order]
         weights = weights_of(self._stores, results, (self._origin, *self._order))
         places = self._watch.results(results, rows, weights)
-        if self._dear is None and self._cheap is None:
+        if self._dear is None and self._cheap is None and weights.max(initial=1.0) <= 1:
             return
         dear, cheap = _covered(self._dear, places), _covered(self._cheap, places)
         unseen = weights - self._mix * dear - (1.0 - self._mix) * cheap

@@ -41,7 +41,8 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
 def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
     if not plan.sheds:
         return None
-    policy, orders = policy_of(plan.hint), planned.physical.spec.orders
+    policy = replace(policy_of(plan.hint), follows=plan.hint.budget is None)
+    orders = planned.physical.spec.orders
     return Shedding(
         strategy=plan.hint.strategy,
         budget=plan.hint.budget or 1.0,
