@@ -98,9 +98,14 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
         {target: _floats(counts) for target, counts in data["lags"]},
         {
             (frozenset(joined), target): HopTally(
-                probes, searches, *map(_floats, counts), None if sizes is None else _floats(sizes)
+                probes,
+                searches,
+                _floats(pairs),
+                _floats(touched),
+                _floats(partials),
+                None if sizes is None else _floats(sizes),
             )
-            for joined, target, probes, searches, *counts, sizes in data["hops"]
+            for joined, target, probes, searches, pairs, touched, partials, sizes in data["hops"]
         },
         np.array(data["harvested"], np.float64),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -78,3 +79,12 @@ def as_streams(spark: SparkSession, folder: Path, names: list[str], delay: str |
 def multiset(frame: DataFrame) -> Counter:
     """The rows of a DataFrame, whatever is in them."""
     return Counter(repr(row.asDict(recursive=True)) for row in frame.collect())
+
+
+def run(frame: DataFrame, folder: Path, **options: str) -> DataFrame:
+    """The rows that a streaming query finds in all files that are there."""
+    sink = f"out_{uuid.uuid4().hex}"
+    writer = frame.writeStream.format("memory").queryName(sink).options(**options)
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return frame.sparkSession.table(sink)

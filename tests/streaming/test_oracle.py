@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import reduce
 from random import Random
 
 import pytest
 from pyspark.sql import functions as F
 
-import sparkshed
-from streaming.feeds import as_streams, as_tables, cuts, disordered, multiset, rows_of, write
+from streaming.feeds import as_streams, as_tables, cuts, disordered, rows_of, run, write
 
 W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
 W3 = (
@@ -32,7 +32,7 @@ QUERIES = {
     "shifted": f"{PAIR} abs(a.x - b.x) <= 2 AND a.ts >= b.ts + INTERVAL 1 SECOND "
     "AND a.ts < b.ts + INTERVAL 5 SECONDS",
     "uneven": f"{PAIR} a.k = b.k AND a.ts <= b.ts + INTERVAL 1 SECOND AND b.ts <= a.ts + INTERVAL 6 SECONDS",
-    "same second": f"{PAIR} date_trunc('SECOND', a.ts) = date_trunc('SECOND', b.ts) AND {W}",
+    "same hour": f"{PAIR} hour(a.ts) = hour(b.ts) AND abs(a.x - b.x) <= 1 AND {W}",
     "filters": f"{PAIR} abs(a.x - b.x) <= 2 AND {W} WHERE a.k > 1 AND b.s = 'a'",
     "residual": f"{PAIR} abs(a.x - b.x) <= 2 AND {W} WHERE concat(a.s, b.s) LIKE '%ab%'",
     "expressions": f"SELECT {{hint}} a.x + b.x AS total, upper(a.s) u FROM a JOIN b ON a.k = b.k AND {W}",
@@ -67,46 +67,45 @@ QUERIES = {
     "everything": f"{PAIR} (a.id >= 0 OR b.id >= 0) WHERE {W}",
 }
 HINTS = {"exact": "/*+ SHED(exact, 'diffuse=atr:3') */", "grubjoin": "/*+ SHED(grubjoin, 'budget=1') */"}
+#: Statements that run in one streaming query, which is faster than one after another.
+TOGETHER = [list(QUERIES)[start::4] for start in range(4)]
 
 
-def hinted(text: str, strategy: str) -> str:
-    return text.format(hint=HINTS[strategy])
+def as_text(frame, name: str, strategy: str):
+    """Rows of any statement in one form."""
+    row = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    return frame.select(F.lit(name).alias("name"), F.lit(strategy).alias("strategy"), row.alias("row"))
 
 
-@pytest.fixture
-def enabled(spark):
-    sparkshed.enable(spark)
-    yield spark
-    sparkshed.disable(spark)
+@pytest.mark.parametrize("names", TOGETHER, ids=["first", "second", "third", "fourth"])
+def test_streams_give_the_answer_of_tables(enabled, names, tmp_path):
+    spark, rng, files = enabled, Random(names[0]), 4
+    for number, stream in enumerate("abcdef"):
+        table = disordered(rng, rows_of(rng, number, 120, 20), 1.9)
+        write(tmp_path / stream, table, cuts(rng, table.num_rows, files))
+    as_tables(spark, tmp_path, list("abcdef"))
+    whole = union(as_text(spark.sql(QUERIES[name].format(hint="")), name, "") for name in names)
+    expected = by_statement(whole)
+    as_streams(spark, tmp_path, list("abcdef"))
+    frames = [
+        as_text(spark.sql(QUERIES[name].format(hint=hint)), name, strategy)
+        for name in names
+        for strategy, hint in HINTS.items()
+    ]
+    assert all(frame.isStreaming for frame in frames)
+    found = by_statement(run(union(frames), tmp_path))
+    for name in names:
+        assert (expected[name, ""] == Counter()) == (name == "nothing")
+        for strategy in HINTS:
+            assert found[name, strategy] == expected[name, ""], (name, strategy)
 
 
-@pytest.mark.parametrize("name", QUERIES)
-def test_streams_give_the_answer_of_tables(enabled, name, tmp_path):
-    spark, text, rng = enabled, QUERIES[name], Random(name)
-    names = [n for n in "abcdef" if f" {n}.ts" in text or f"({n}.ts" in text or f"FROM {n} " in text]
-    rows, files = (60, 4) if len(names) > 3 else (150, 5)
-    for number, own in enumerate(names):
-        table = disordered(rng, rows_of(rng, number, rows, 20), 1.9)
-        write(tmp_path / own, table, cuts(rng, rows, files))
-    as_tables(spark, tmp_path, names)
-    whole = multiset(spark.sql(text.format(hint="")))
-    as_streams(spark, tmp_path, names)
-    # Both strategies run in one query, which saves half of the time.
-    both = [spark.sql(hinted(text, own)).withColumn("strategy", F.lit(own)) for own in HINTS]
-    assert both[0].isStreaming
-    sink = f"out_{abs(hash(name))}"
-    query = (
-        both[0]
-        .unionAll(both[1])
-        .writeStream.format("memory")
-        .queryName(sink)
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    found = spark.table(sink)
-    for own in HINTS:
-        assert multiset(found.where(F.col("strategy") == own).drop("strategy")) == whole
-    assert (whole == Counter()) == (name == "nothing")
-    assert (sparkshed.history(query)["batch"].nunique()) >= files
+def union(frames):
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def by_statement(frame) -> defaultdict[tuple[str, str], Counter]:
+    found: defaultdict[tuple[str, str], Counter] = defaultdict(Counter)
+    for row in frame.collect():
+        found[row.name, row.strategy][row.row] += 1
+    return found

@@ -224,7 +224,7 @@ def history(query: StreamingQuery) -> pd.DataFrame:
 
 
 def _of(query: StreamingQuery) -> list[Controller]:
-    found = [own for own in _controllers.values() if own.query is not None and own.query.id == query.id]
+    found = [own for own in _controllers.values() if own.query is not None and own.query.runId == query.runId]
     if not found:
         msg = (
             "this query has no SHED join that this process started. progress() and history() take a query "

@@ -1,0 +1,279 @@
+"""Streaming joins in a user's hands: what may stand around them, restarts, figures, and errors."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
+
+import sparkshed
+from sparkshed.spark.streaming import driver
+from sparkshed.spark.streaming.control import Channel, ControlReader
+from streaming.feeds import SECOND, as_streams, as_tables, multiset, rows_of, run, write
+
+W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
+JOIN = f"FROM a JOIN b ON abs(a.x - b.x) <= 2 AND {W}"
+TEXT = f"SELECT {{hint}} a.id i, b.id j, a.ts {JOIN}"
+
+
+def hint(strategy: str, *options: str) -> str:
+    return f"/*+ SHED({', '.join([strategy, *(repr(option) for option in options)])}) */"
+
+
+@pytest.fixture
+def feeds(enabled, tmp_path):
+    """Two streams of four files, in order, and what the join of them is."""
+    rng = Random(7)
+    tables = [rows_of(rng, number, 160, 24) for number in range(2)]
+    for name, table in zip("ab", tables, strict=True):
+        write(tmp_path / name, table, [40, 40, 40])
+    as_tables(enabled, tmp_path, ["a", "b"])
+    whole = multiset(enabled.sql(TEXT.format(hint="")))
+    as_streams(enabled, tmp_path, ["a", "b"])
+    return enabled, tmp_path, whole
+
+
+def start(frame, folder: Path, **trigger):
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(**(trigger or {"availableNow": True})).start()
+
+
+def eventually(true) -> None:
+    """Wait for news from Spark's listeners."""
+    for _ in range(200):
+        if true():
+            return
+        time.sleep(0.1)
+    pytest.fail("it did not become true")
+
+
+def finished(query):
+    """The query, when it is done and its figures have arrived."""
+    query.awaitTermination()
+    last = [p.batchId for p in query.recentProgress if p.numInputRows][-1]
+    eventually(lambda: len(found := sparkshed.history(query)) and found["batch"].max() >= last)
+    return query
+
+
+def test_a_session_at_sparks_defaults_stays_as_it_is(feeds):
+    spark, folder, whole = feeds
+    partitions, provider = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
+    before = {key: spark.conf.get(key) for key in (partitions, provider)}
+    spark.conf.set(partitions, "200")
+    spark.conf.unset(provider)
+    try:
+        query = finished(start(spark.sql(TEXT.format(hint=hint("exact"))), folder))
+        assert spark.conf.get(partitions) == "200"
+        assert "HDFS" in spark.conf.get(provider)
+        assert [own.numShufflePartitions for own in query.lastProgress.stateOperators] == [2]
+        assert sparkshed.history(query)["results"].sum() == sum(whole.values())
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
+
+
+def test_an_aggregation_may_follow(feeds):
+    """Its watermark must not take older rows of a result for late ones."""
+    spark, folder, _ = feeds
+    counted = (
+        f"SELECT {{hint}} window(a.ts, '3 seconds').start AS w, count(*) AS n {JOIN} "
+        "GROUP BY window(a.ts, '3 seconds')"
+    )
+    as_tables(spark, folder, ["a", "b"])
+    whole = {row.w: row.n for row in spark.sql(counted.format(hint="")).collect()}
+    as_streams(spark, folder, ["a", "b"], "1 second")
+    found = {row.w: row.n for row in run(spark.sql(counted.format(hint=hint("exact"))), folder).collect()}
+    assert len(found) >= 3
+    assert found == {window: whole[window] for window in found}
+    # Only windows near the end are still open.
+    assert len(whole) - len(found) <= 4
+
+
+def test_a_table_is_there_from_the_start(feeds):
+    spark, folder, whole = feeds
+    as_tables(spark, folder, ["b"])
+    frame = spark.sql(TEXT.format(hint=hint("exact")))
+    assert frame.isStreaming
+    assert multiset(run(frame, folder)) == whole
+
+
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+def test_shed_streams_give_a_part_of_the_answer_and_say_how_much(feeds, strategy):
+    spark, folder, whole = feeds
+    frame = spark.sql(TEXT.format(hint=hint(strategy, "budget=0.4", "adapt=100 ms", "seed=3")))
+    found = multiset(run(frame, folder))
+    assert found <= whole
+    assert 0.05 < sum(found.values()) / sum(whole.values()) < 1
+
+
+def test_a_restart_goes_on_where_it_was(enabled, tmp_path):
+    """Half of the files, then the others, in a new query on the same checkpoint."""
+    spark, rng = enabled, Random(8)
+    tables = [rows_of(rng, number, 160, 24) for number in range(2)]
+    for name, table in zip("ab", tables, strict=True):
+        write(tmp_path / "all" / name, table, [40, 40, 40])
+        (tmp_path / name).mkdir()
+    as_tables(spark, tmp_path / "all", ["a", "b"])
+    whole = multiset(spark.sql(TEXT.format(hint="")))
+    out, versions = tmp_path / "out", []
+    for half in (0, 1):
+        for name in "ab":
+            for number in (2 * half, 2 * half + 1):
+                (tmp_path / "all" / name / f"{number:05}.parquet").rename(
+                    tmp_path / name / f"{number:05}.parquet"
+                )
+        as_streams(spark, tmp_path, ["a", "b"])
+        options = ("budget=1", "adapt=1 ms") if half == 0 else ("budget=1", "adapt=1 ms", "shred=0.2")
+        frame = spark.sql(TEXT.format(hint=hint("grubjoin", *options)))
+        writer = frame.writeStream.format("parquet").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
+        query = finished(writer.trigger(availableNow=True).start(str(out)))
+        versions.append(sparkshed.history(query)["decision"].tolist())
+        eventually(lambda query=query: not Path(driver._of(query)[0].channel.path).exists())
+    assert multiset(spark.read.parquet(str(out))) == whole
+
+
+def test_a_restart_remembers_what_was_learned(feeds):
+    spark, folder, _ = feeds
+    options = ("budget=0.5", "adapt=1 ms", "seed=3", "shred=0.5")
+    as_streams(spark, folder, ["a", "b"])
+    first = finished(start(spark.sql(TEXT.format(hint=hint("grubjoin", *options))), folder))
+    last = sparkshed.history(first)["decision"].max()
+    assert last > 0
+    for name, number in (("a", 4), ("b", 4)):
+        table = rows_of(Random(number), number, 40, 4)
+        times = table.column("ts").cast(pa.int64()).to_numpy() + 24 * SECOND
+        table = table.set_column(1, "ts", pa.array(times).cast(pa.timestamp("us", "UTC")))
+        path = folder / name / f"{number:05}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1e9 + number, 1e9 + number))
+    second = finished(start(spark.sql(TEXT.format(hint=hint("grubjoin", *options))), folder))
+    found = sparkshed.history(second)
+    assert found["decision"].min() >= last
+    loop = driver._of(second)[0].loop
+    assert loop.version >= last
+    assert loop.adapter.learned is not None
+
+
+def test_another_query_on_the_same_checkpoint_is_refused(feeds):
+    spark, folder, _ = feeds
+    finished(start(spark.sql(TEXT.format(hint=hint("exact"))), folder))
+    write(folder / "more", rows_of(Random(1), 5, 10, 24), [])
+    for name in "ab":
+        os.link(folder / "more" / "00000.parquet", folder / name / "00009.parquet")
+    changed = TEXT.replace("<= 2", "<= 3").format(hint=hint("exact"))
+    with pytest.raises(StreamingQueryException, match="written by another query.*join conditions"):
+        start(spark.sql(changed), folder).awaitTermination()
+
+
+def test_figures_for_users_and_for_other_listeners(feeds):
+    spark, folder, whole = feeds
+    query = finished(start(spark.sql(TEXT.format(hint=hint("grubjoin", "budget=1"))), folder))
+    history = sparkshed.history(query)
+    assert history["results"].sum() == sum(whole.values())
+    assert history["a.arrived"].sum() == history["b.arrived"].sum() == 160
+    assert history["b.joined"].sum() == 160
+    assert history["a.work"].sum() > 0
+    assert (history["completeness"] == 1).all()
+    assert (history["z"] == 1).all()
+    assert history["state_bytes"].max() > 0
+    last = sparkshed.progress(query)
+    assert last == {name: history.iloc[-1][name] for name in last}
+    (name,) = [own for own in query.lastProgress.observedMetrics if own.startswith("sparkshed")]
+    observed = [progress.observedMetrics.get(name) for progress in query.recentProgress]
+    known = [row for row in observed if row is not None and row["a_arrived"] is not None]
+    assert sum(row["a_arrived"] for row in known) == sum(row["b_arrived"] for row in known) == 160
+    assert sum(row["delivered"] for row in known) == sum(whole.values())
+    assert known[-1]["z"] == 1
+    with pytest.raises(sparkshed.ShedError, match="no SHED join"):
+        sparkshed.progress(start(spark.readStream.format("rate").load(), folder / "other", once=True))
+
+
+def test_rows_without_times_and_late_ones_are_counted(enabled, tmp_path):
+    spark, rng = enabled, Random(9)
+    table = rows_of(rng, 0, 90, 30)
+    times = table.column("ts").cast(pa.int64()).to_pylist()
+    times[5] = times[50] = None
+    # One row comes ten seconds after its time.
+    times[89] = times[60] - 10 * SECOND
+    late = table.set_column(1, "ts", pa.array(times).cast(pa.timestamp("us", "UTC")))
+    write(tmp_path / "a", late, [30, 30, 29])
+    write(tmp_path / "b", rows_of(rng, 1, 90, 30), [30, 30, 29])
+    as_streams(spark, tmp_path, ["a", "b"], "1 second")
+    history = sparkshed.history(finished(start(spark.sql(TEXT.format(hint=hint("exact"))), tmp_path)))
+    assert history["a.null_time"].sum() == 2
+    assert history["a.late"].sum() == 1
+    assert history["a.arrived"].sum() == 90
+    assert history["a.joined"].sum() == 87
+    assert history["b.late"].sum() == 0
+
+
+def test_without_a_watermark_the_user_is_warned_and_nothing_expires(feeds):
+    spark, folder, whole = feeds
+    as_streams(spark, folder, ["b"], None)
+    with pytest.warns(UserWarning, match="`b` without a watermark on `b.ts`"):
+        frame = spark.sql(TEXT.format(hint=hint("exact")))
+    assert multiset(run(frame, folder)) == whole
+
+
+def test_a_predicate_that_fails_is_named(feeds):
+    spark, folder, _ = feeds
+
+    def broken(left, right):
+        msg = "a bug in it"
+        raise ValueError(msg)
+
+    sparkshed.register_predicate("broken", broken)
+    frame = spark.sql(f"SELECT {hint('exact')} a.id FROM a JOIN b ON broken(a.x, b.x) AND {W}")
+    with pytest.raises(StreamingQueryException, match="broken"):
+        start(frame, folder).awaitTermination()
+
+
+def test_one_plan_serves_one_query_at_a_time(feeds):
+    spark, folder, _ = feeds
+    frame = spark.sql(TEXT.format(hint=hint("grubjoin")))
+    query = start(frame, folder, processingTime="1 second")
+    try:
+        with pytest.raises(sparkshed.ShedError, match="already runs in another streaming query"):
+            start(frame, folder / "again")
+    finally:
+        query.stop()
+
+
+def test_explain(feeds):
+    spark, _, _ = feeds
+    plan = sparkshed.explain(spark, TEXT.format(hint=hint("grubjoin")))
+    assert "work=as the load allows" in plan
+    assert "Hosts: 2, routing=atr, master=a" in plan
+    assert "Watermark: 4 s later behind the join, for its older rows" in plan
+    assert "Control: every 5 s, harvest=lagrange, shred=0.1" in plan
+
+
+def test_only_the_user_can_write_decisions():
+    channel = Channel()
+    channel.open()
+    try:
+        assert stat.S_IMODE(os.stat(channel.path).st_mode) == 0o700
+        channel.publish({"version": 1, "decision": {"z": 1}})
+        (file,) = Path(channel.path).iterdir()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        reader = ControlReader(channel.path, [3, 0])
+        rows, offset = reader.read({})
+        assert [row[:2] for row in rows] == [(3, -1), (0, -1)]
+        assert offset["version"] == 1
+        assert list(reader.read(offset)[0]) == []
+        assert [row[2] for row in reader.readBetweenOffsets({}, offset)] == [b'{"z": 1}'] * 2
+        Path(channel.path).chmod(0o770)
+        with pytest.raises(PermissionError, match="TMPDIR"):
+            reader.read({})
+    finally:
+        channel.close()
+    assert not Path(channel.path).exists()
