@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
+    parser.addoption("--kills", default="2", help="how often the crash test kills its process (default: 2)")
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from sparkshed.bench import growth, join, kernels, memory, targets
+from sparkshed.bench import growth, join, kernels, memory, streaming, targets
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
     "kernels": kernels.run,
     "growth": growth.run,
     "memory": memory.run,
+    "streaming": streaming.run,
 }
 
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one list of rows")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each engine (default: %(default)s)")
-    one = parser.add_argument_group("join")
+    one = parser.add_argument_group("join, streaming")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument("--seconds", type=float, default=60, help="length of the streams")
     many = parser.add_argument_group("kernels, growth, memory")
@@ -84,9 +85,15 @@ def _memory(args: argparse.Namespace) -> Sections:
         return {"rows": BENCHES["memory"](launch, args.scale, _progress)}
 
 
+def _streaming(args: argparse.Namespace) -> Sections:
+    with local_session(args.master) as spark:
+        return {"rows": BENCHES["streaming"](spark, args.seconds, _progress)}
+
+
 _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "join": _join,
     "kernels": _kernels,
     "growth": _growth,
     "memory": _memory,
+    "streaming": _streaming,
 }

@@ -1,0 +1,154 @@
+"""Streaming under overload: live cameras at the rate that the exact join sustains, and far beyond it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sparkshed
+from sparkshed.workloads.cameras import camera_sql, nonaligned
+from sparkshed.workloads.live import LiveCameras
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+#: Window of the join in seconds, and how far values may be apart.
+WINDOW, DISTANCE = 20.0, 1.0
+#: Rates at which the search for the highest one begins, and by which factor it goes on.
+FIRST, FACTOR = 100.0, 1.5
+#: The join keeps up if no more than this many seconds of input wait at the end.
+_WAITING = 4.0
+_SAMPLE = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """One strategy at one rate.
+
+    Attributes:
+        strategy: The strategy.
+        rate: Rows per second of each of three cameras.
+        over: The rate over the highest that `exact` sustains.
+        batches: Micro-batches.
+        batch_seconds: Median of the last quarter of them.
+        settled: That over the median of the middle half.
+        waiting: Seconds of input that wait at the end.
+        z: Share of the work, at the end.
+        results: Results per second.
+        completeness: Delivered share, as reported.
+        truth: Delivered share, from the input.
+    """
+
+    strategy: str
+    rate: float
+    over: float
+    batches: int
+    batch_seconds: float
+    settled: float
+    waiting: float
+    z: float
+    results: float
+    completeness: float
+    truth: float
+
+    def as_dict(self) -> dict[str, object]:
+        """As plain values."""
+        return asdict(self)
+
+
+def run(spark: SparkSession, seconds: float, progress: Callable[[str], None]) -> list[Overload]:
+    """Find the highest rate of `exact`, then shed at 2, 5 and 10 times that."""
+    sparkshed.enable(spark)
+    rows: list[Overload] = []
+    rate, best = FIRST, FIRST
+    while True:
+        found = measure(spark, "exact", rate, 1.0, seconds / 2)
+        progress(f"exact, {rate:g} rows/s: {found.waiting:.1f} s wait")
+        if found.waiting > _WAITING:
+            break
+        rows.append(found)
+        best, rate = rate, round(rate * FACTOR)
+    for over in (2, 5, 10):
+        for strategy in ("grubjoin", "randomdrop"):
+            found = measure(spark, strategy, over * best, over, seconds)
+            progress(
+                f"{strategy}, {over} R: {found.results:.0f} results/s, {found.completeness:.3f} reported"
+            )
+            rows.append(found)
+    return rows
+
+
+def measure(spark: SparkSession, strategy: str, rate: float, over: float, seconds: float) -> Overload:
+    """Run one strategy for so many seconds."""
+    with tempfile.TemporaryDirectory(prefix="sparkshed-") as name:
+        folder = Path(name)
+        with LiveCameras(folder / "input", nonaligned(3), lambda _: rate) as cameras:
+            with started(spark, strategy, folder, cameras) as query:
+                time.sleep(seconds)
+                waiting = _waiting(query, cameras, rate)
+        history = sparkshed.history(query)
+        truth = cameras.true_results(WINDOW, DISTANCE, _SAMPLE)
+    return _summary(strategy, rate, over, history, waiting, seconds, truth, cameras)
+
+
+@contextmanager
+def started(
+    spark: SparkSession, strategy: str, folder: Path, cameras: LiveCameras
+) -> Iterator[StreamingQuery]:
+    """The join of live cameras, running."""
+    for own in cameras.folders:
+        path = str(own)
+        stream = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
+        stream.withWatermark("ts", "2 seconds").createOrReplaceTempView(own.name)
+    frame = spark.sql(camera_sql(3, hint=f"SHED({strategy})"))
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(processingTime="1 second").start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+def _waiting(query: StreamingQuery, cameras: LiveCameras, rate: float) -> float:
+    """Seconds of input that no finished micro-batch has taken."""
+    history = sparkshed.history(query)
+    taken = 0 if not len(history) else int(history["c1.arrived"].sum())
+    return (cameras.rows - taken) / rate
+
+
+def _summary(
+    strategy: str,
+    rate: float,
+    over: float,
+    history: pd.DataFrame,
+    waiting: float,
+    seconds: float,
+    truth: float,
+    cameras: LiveCameras,
+) -> Overload:
+    count = len(history)
+    last = history["seconds"].iloc[3 * count // 4 :].median()
+    middle = history["seconds"].iloc[count // 4 : 3 * count // 4].median()
+    delivered = float(history["results"].sum())
+    # Rows that wait have no results yet, so the truth is that of the rows that were taken.
+    taken = float(history["c1.arrived"].sum()) / max(1, cameras.rows)
+    return Overload(
+        strategy,
+        rate,
+        over,
+        count,
+        float(last),
+        float(last / middle),
+        waiting,
+        float(history["z"].iloc[-1]),
+        delivered / seconds,
+        float(history["total_completeness"].iloc[-1]),
+        delivered / max(1.0, truth * taken),
+    )

@@ -1,0 +1,83 @@
+"""The process is killed again and again, and so are its workers: the sink has every row once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from streaming.crash_child import TEXT
+from streaming.feeds import as_tables, cuts, disordered, multiset, rows_of, write
+
+CHILD = Path(__file__).with_name("crash_child.py")
+FILES = 24
+
+
+def workers(pid: int) -> list[int]:
+    """Python workers below a process, by their place in the tree of processes."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    below, found = {pid}, []
+    for _ in range(6):
+        below |= {own for own, parent in parents.items() if parent in below}
+    for own in below:
+        try:
+            command = Path(f"/proc/{own}/cmdline").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if b"pyspark.daemon" in command:
+            found.append(own)
+    return found
+
+
+def live_and_die(folder: Path, rng: Random, seconds: float | None) -> int:
+    """Run the child until it is done, or kill it so many seconds after its query started."""
+    (folder / "started").unlink(missing_ok=True)
+    with (folder / "log").open("ab") as log:
+        child = subprocess.Popen([sys.executable, str(CHILD), str(folder)], stdout=log, stderr=log)
+    killed = 0
+    try:
+        while not (folder / "started").exists() and child.poll() is None:
+            time.sleep(0.05)
+        deadline = time.monotonic() + (seconds if seconds is not None else 600)
+        while child.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+            # About once in ten seconds a worker dies.
+            if seconds is not None and rng.random() < 0.005:
+                for victim in rng.sample(found := workers(child.pid), min(1, len(found))):
+                    os.kill(victim, signal.SIGKILL)
+                    killed += 1
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+    return killed
+
+
+def test_a_process_that_is_killed_loses_and_doubles_nothing(spark, tmp_path, pytestconfig):
+    kills, rng = int(pytestconfig.getoption("--kills")), Random(11)
+    for number, name in enumerate("abc"):
+        table = disordered(rng, rows_of(rng, number, 20 * FILES, 2 * FILES), 1.9)
+        write(tmp_path / name, table, cuts(rng, table.num_rows, FILES))
+    as_tables(spark, tmp_path, ["a", "b", "c"])
+    whole = multiset(spark.sql(TEXT.format(hint="")))
+    deaths = workers_killed = 0
+    while deaths < kills and not (tmp_path / "done").exists():
+        workers_killed += live_and_die(tmp_path, rng, rng.uniform(0, 5))
+        deaths += not (tmp_path / "done").exists()
+    live_and_die(tmp_path, rng, None)
+    log = (tmp_path / "log").read_text(errors="replace")[-3000:]
+    assert (tmp_path / "done").exists(), log
+    assert multiset(spark.read.parquet(str(tmp_path / "out"))) == whole
+    assert sum(whole.values()) > 1000
+    assert deaths == kills, f"only {deaths} deaths before it was done"
+    print(f"{deaths} deaths, {workers_killed} workers killed, {sum(whole.values())} rows")
