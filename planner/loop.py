@@ -15,6 +15,8 @@ from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.throttle import BatchThrottle
 from sparkshed.planner.wire import tally_from_json, tally_to_json
 
+#: A batch that takes longer than its input lasted, by this factor or more, calls for a decision at once.
+_BEHIND = 0.9
 #: A throttle that changes by less than this share is not worth a new decision.
 _NOTICED = 0.02
 
@@ -52,6 +54,8 @@ class ControlLoop:
         self._decided = float("-inf")
         self._published: Configuration | None = None
         self._full_per_row: list[float] | None = None
+        # z as it was asked for, by the version of the decision; what a model makes of it is another matter.
+        self._asked = {0: 1.0 if plan.follows else plan.shedding.budget}
         self.completeness = Completeness()
 
     @property
@@ -82,18 +86,31 @@ class ControlLoop:
             self._interval.add(tally)
         if self._decided == float("-inf"):
             self._decided = timing.ended - timing.duration
-        if timing.ended - self._decided < self._shedding.policy.adapt:
+        early = timing.ended - self._decided < self._shedding.policy.adapt
+        if early and not self._behind(reports):
             return None
         self._decided = timing.ended
         return self._decide()
 
+    def _behind(self, reports: Sequence[Report]) -> bool:
+        """Whether the last decision is in force, and not enough."""
+        return self._plan.follows and self.throttle.beta < _BEHIND and reports[0].version == self.version
+
     def _throttle(self, reports: Sequence[Report], timing: Timing) -> None:
+        """Find z from what a batch cost.
+
+        What all of its work would have cost is taken to be that over z, so that a wrong idea of the full work
+        does not matter: z is a factor by which the work should change.
+        """
         if not self._plan.follows or timing.lasted <= 0:
             return
         rows = float(sum(count["arrived"] for own in reports for count in own.streams))
         work = float(sum(sum(own.work) for own in reports))
-        full = sum(self.full_work(reports))
-        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, full)
+        asked = self._asked.get(reports[0].version, self.throttle.z)
+        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, work / asked)
+        if self.throttle.beta < _BEHIND:
+            # A batch that fell behind leaves a longer one to come, while windows may still be filling.
+            self.throttle.z = max(self.throttle.floor, self.throttle.z * self.throttle.beta)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None
@@ -112,6 +129,7 @@ class ControlLoop:
         if not self._matters(configuration):
             return None
         self.version += 1
+        self._asked = {self.version - 1: self._asked.get(self.version - 1, z), self.version: z}
         self._published = configuration
         return Decision(self.version, configuration, self.figures)
 

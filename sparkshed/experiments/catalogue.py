@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import choosing, following, output, saving
+from sparkshed.experiments import bursts, choosing, following, output, saving
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -90,4 +90,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "grubjoin-memory": Experiment(
         "rows in the windows", saving.memory, Picture("at", ("rows",), ("saving", "seed"))
     ),
+    "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
 }

@@ -1,0 +1,105 @@
+"""The control loop of streaming joins, with real hosts on a virtual clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparkshed.experiments import bursts
+from sparkshed.experiments.joins import camera_join
+from sparkshed.experiments.output import tables_of
+from sparkshed.experiments.result import Settings
+from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.loop import ControlLoop, Timing
+from sparkshed.planner.streaming import Decision, Report
+from sparkshed.planner.wire import (
+    configuration_from_json,
+    configuration_to_json,
+    tally_from_json,
+    tally_to_json,
+)
+from sparkshed.workloads.cameras import nonaligned
+
+
+def test_z_follows_a_burst_and_its_end():
+    result = bursts.burst(Settings(quick=True))
+    assert result.headline["steps_to_shed_x5"] <= 2
+    assert result.headline["settled_seconds_x5"] < bursts.TRIGGER
+    assert result.headline["steps_to_recover_2"] <= 2
+    before = [row for row in result.rows if row["at"] <= 40]
+    assert all(row["z"] == row["completeness"] == 1 for row in before)
+
+
+def reports_of(plan, seconds=12, rate=60.0):
+    """Reports of a host that joins everything."""
+    taken = []
+
+    class Watched(ControlLoop):
+        def observe(self, reports, timing):
+            taken.append((reports, timing))
+
+    original, bursts.ControlLoop = bursts.ControlLoop, Watched
+    try:
+        for _ in bursts.micro_batches(plan, tables_of(nonaligned(3), rate, seconds, 3), f"loop-{seconds}"):
+            pass
+    finally:
+        bursts.ControlLoop = original
+    return taken
+
+
+@pytest.fixture(scope="module")
+def taken():
+    return reports_of(bursts.plan_of(camera_join(3), follows=False, budget=0.5))
+
+
+def test_decisions_come_at_the_adaptation_interval(taken):
+    plan = bursts.plan_of(camera_join(3), follows=False, budget=0.5)
+    loop = ControlLoop(plan)
+    decided = [timing.ended for reports, timing in taken if loop.observe(reports, timing) is not None]
+    assert len(decided) == 2
+    assert np.diff(decided).min() >= 5
+
+
+def test_what_does_not_change_is_not_decided_again(taken):
+    loop = ControlLoop(bursts.plan_of(camera_join(3), follows=False))
+    assert not [1 for reports, timing in taken if loop.observe(reports, timing) is not None]
+    assert loop.z == 1
+
+
+def test_batches_without_rows_decide_nothing(taken):
+    plan = bursts.plan_of(camera_join(3), follows=False, budget=0.5)
+    loop = ControlLoop(plan)
+    (first, *_), _ = taken[0]
+    silent = Report.from_json(first.to_json())
+    for direction in silent.tally.directions:
+        direction.rows = 0.0
+    assert all(loop.observe([silent], Timing(at, 0.3, 1.0)) is None for at in range(0, 60, 10))
+
+
+def test_a_later_run_goes_on_from_what_was_remembered(taken):
+    plan = bursts.plan_of(camera_join(3), follows=False, budget=0.5)
+    loop = ControlLoop(plan)
+    decision = next(found for reports, timing in taken if (found := loop.observe(reports, timing)))
+    later = ControlLoop(plan)
+    later.resume(decision.version, decision.to_json(), loop.remember())
+    assert later.version == decision.version
+    assert later.adapter.configuration == decision.configuration
+    for own, other in zip(later.adapter.learned.directions, loop.adapter.learned.directions, strict=True):
+        assert own.rows == pytest.approx(other.rows)
+        assert own.hops.keys() == other.hops.keys()
+
+
+def test_what_travels_arrives(taken):
+    (report, *_), _ = taken[-1]
+    again = Report.from_json(report.to_json())
+    assert again.completeness == report.completeness
+    assert again.streams == report.streams
+    tally = tally_from_json(tally_to_json(report.tally))
+    for own, other in zip(tally.directions, report.tally.directions, strict=True):
+        for key, hop in other.hops.items():
+            np.testing.assert_allclose(own.hops[key].touched, hop.touched, rtol=1e-5)
+    configuration = Configuration(
+        ((1, 2), (0, 2), (0, 1)), 0.3, dear=(((1,), (2, 3)), None, ((), ())), mix=0.4
+    )
+    assert configuration_from_json(configuration_to_json(configuration)) == configuration
+    assert Decision.from_json(Decision(3, configuration, {"z": 0.3}).to_json()).configuration == configuration
