@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Report, StreamingPlan
 from sparkshed.spark.functions import identity
-from sparkshed.spark.streaming.control import Channel
+from sparkshed.spark.streaming.control import Channel, ControlSource
 from sparkshed.sql.errors import ShedError
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -26,6 +27,7 @@ _SHORTEST = 0.1
 #: Micro-batches that the history of a query holds.
 _HISTORY = 10_000
 
+_log = logging.getLogger("sparkshed")
 _lock = threading.RLock()
 _controllers: dict[str, Controller] = {}
 _listening: set[str] = set()
@@ -174,7 +176,11 @@ class _Listener(StreamingQueryListener):
         for name, row in (event.progress.observedMetrics or {}).items():
             controller = _controllers.get(name)
             if controller is not None:
-                controller.progress(event.progress, row)
+                try:
+                    controller.progress(event.progress, row)
+                except Exception:
+                    # The join goes on with its last decision; a listener that raises would tell nobody.
+                    _log.exception("the figures of %s could not be taken in", name)
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing happened."""
@@ -187,9 +193,10 @@ class _Listener(StreamingQueryListener):
 
 
 def listen(session: SparkSession) -> None:
-    """Listen to the queries of a session, once."""
+    """Listen to the queries of a session and offer decisions to them, once."""
     with _lock:
         if identity(session) not in _listening:
+            session.dataSource.register(ControlSource)
             session.streams.addListener(_Listener())
             _listening.add(identity(session))
 

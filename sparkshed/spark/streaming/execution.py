@@ -23,7 +23,7 @@ from sparkshed.planner.planner import Planned
 from sparkshed.planner.streaming import Hosts, StreamingPlan
 from sparkshed.spark.batch import in_utc, output_schema
 from sparkshed.spark.inputs import Inputs
-from sparkshed.spark.streaming.control import PACKED, SOURCE, ControlSource
+from sparkshed.spark.streaming.control import PACKED, SOURCE
 from sparkshed.spark.streaming.driver import listen, register
 from sparkshed.spark.streaming.figures import FRACTIONS, figures_of
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
@@ -53,7 +53,6 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
         own = _packed(plan.hosts, number, frame, plan.spec, keys)
         (tables if plan.static[number] else packed).append(own)
     if controller.channel is not None:
-        session.dataSource.register(ControlSource)
         source = session.readStream.format(SOURCE).option("path", controller.channel.path)
         packed.append(source.option("hosts", json.dumps(keys)).load())
     whole, *more = packed
