@@ -57,7 +57,8 @@ class HarvestAdapter(Adapter):
         if self._policy.by_selectivity:
             return super()._orders(tally, throttle)
         current = self.configuration.orders
-        learned = self._model(current)
+        # What first hops were found to be is known of the current orders only, so it is left out here.
+        learned = super()._model(current)
         if learned is None:
             return current
         budget = self._afforded(learned.model, throttle) * learned.model.full_cost
@@ -65,7 +66,7 @@ class HarvestAdapter(Adapter):
         return worthiest_orders(current, learned.model, budget, self._graph, known, self._join_model)
 
     def _join_model(self, orders: Orders) -> JoinModel | None:
-        learned = self._model(orders)
+        learned = super()._model(orders)
         return None if learned is None else learned.model
 
     def _afforded(self, model: JoinModel, throttle: float) -> float:

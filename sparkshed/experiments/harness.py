@@ -288,4 +288,5 @@ class _Run:
             if self._warm is not None:
                 self._outcome.work += step.effort
         step.configuration = self._strategy.configuration
+        step.throttle = step.configuration.throttle
         step.held = self._operator.window_rows
