@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
-    parser.addoption("--kills", default="2", help="how often the crash test kills its process (default: 2)")
+    parser.addoption("--long", action="store_true", help="all statements of streaming, and 25 crashes")
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def live_and_die(folder: Path, rng: Random, seconds: float | None) -> int:
 
 
 def test_a_process_that_is_killed_loses_and_doubles_nothing(spark, tmp_path, pytestconfig):
-    kills, rng = int(pytestconfig.getoption("--kills")), Random(11)
+    kills, rng = 25 if pytestconfig.getoption("--long") else 2, Random(11)
     for number, name in enumerate("abc"):
         table = disordered(rng, rows_of(rng, number, 20 * FILES, 2 * FILES), 1.9)
         write(tmp_path / name, table, cuts(rng, table.num_rows, FILES))
