@@ -201,7 +201,7 @@ OPTIONS: dict[str, Option] = {
             "boost",
             "1.2",
             "a number above 1 and at most 10",
-            "boost factor γ: how fast the throttle opens again",
+            "boost factor γ: how fast the throttle of a streaming join opens again",
             CPU,
             _number(1, 10, open_low=True),
             available=True,

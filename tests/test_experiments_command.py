@@ -17,6 +17,7 @@ NAMES = {
     "grubjoin-table2",
     "grubjoin-lag-change",
     "grubjoin-memory",
+    "streaming-burst",
 }
 
 

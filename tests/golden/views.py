@@ -140,7 +140,6 @@ def make_views(spark: SparkSession) -> None:
         "id % 5 AS limit",
         "named_struct('k', id % 3, 'ts', timestamp_seconds(1700000000 + id)) AS value",
     ).createOrReplaceTempView("kafka")
-    spark.readStream.format("rate").load().createOrReplaceTempView("ticks")
     spark.sql("CREATE DATABASE IF NOT EXISTS plant")
     for name, source in (("left_readings", "d"), ("right_readings", "e")):
         spark.sql(f"DROP TABLE IF EXISTS plant.{name}")
