@@ -171,15 +171,30 @@ class ControlLoop:
             "unit": self.throttle.unit,
         }
 
-    def resume(self, version: int, decision: dict[str, Any], remembered: dict[str, Any]) -> None:
-        """Go on from what an earlier run left."""
-        if version <= self.version:
+    def resume(
+        self, version: int, decision: dict[str, Any], remembered: dict[str, Any] | None, *, fully: bool
+    ) -> None:
+        """Go on from what an earlier run left.
+
+        Args:
+            version: Of the last decision.
+            decision: The last decision.
+            remembered: What was remembered with it.
+            fully: Whether this run does all the work, which it was told by a decision of its own.
+        """
+        if version < self.version:
             return
-        self.version = version
+        self.version = version + 1 if fully else version
         configuration = Decision.from_json(decision).configuration
+        if fully:
+            configuration = Configuration(configuration.orders, shred=self._shedding.policy.shred)
         self._published = self.adapter.configuration = configuration
+        if remembered is None:
+            return
         if remembered["learned"] is not None:
             self.adapter.learned = tally_from_json(remembered["learned"])
         self.adapter.corrections = list(remembered["corrections"])
-        self.throttle.z = remembered["z"]
+        if not fully:
+            self.throttle.z = remembered["z"]
+            self._asked[version] = remembered["z"]
         self.throttle.fixed, self.throttle.unit = remembered["fixed"], remembered["unit"]

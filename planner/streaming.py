@@ -69,6 +69,9 @@ class StreamingPlan:
         static: Whether each stream is a table that is there from the start.
         regain: Microseconds by which Spark's watermark was held back for what follows the join.
         expires: Whether all streams have a watermark, so that rows leave the windows.
+        waits: Whether a stream comes out of an operator that itself waits for the watermark, so that its rows
+            are as old as that when they come.
+        filters: Conditions on single streams.
     """
 
     spec: JoinSpec
@@ -78,6 +81,8 @@ class StreamingPlan:
     static: tuple[bool, ...]
     regain: int = 0
     expires: bool = True
+    waits: bool = False
+    filters: tuple[tuple[str, ...], ...] = ()
 
     @property
     def orders(self) -> tuple[tuple[int, ...], ...]:
@@ -93,12 +98,13 @@ class StreamingPlan:
             | {str(form) for d in spec.directions for hop in d.hops for form in hop.kernel.forms}
         )
         return {
+            "filters": _mark(self.filters),
             "streams": _mark([(s.name, s.columns, s.types, s.time) for s in spec.streams]),
             "time bounds": _mark(spec.bounds),
             "join conditions": _mark(conditions),
             "output columns": _mark(spec.output),
             "basic window": _mark(spec.basic),
-            "hosts": _mark(asdict(self.hosts)),
+            "hosts": f"{self.hosts.routing}:{self.hosts.count} {_mark(asdict(self.hosts))}",
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
         }
 

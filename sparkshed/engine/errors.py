@@ -37,16 +37,17 @@ class EvaluationError(EngineError, ArithmeticError):
 class CheckpointError(EngineError):
     """The state of a host was written by another query."""
 
-    def __init__(self, changed: Sequence[str]) -> None:
-        """Name what differs."""
+    def __init__(self, changed: Sequence[str], hosts: str) -> None:
+        """Name what differs, and the routing and number of hosts that wrote it."""
         super().__init__(
             f"the checkpoint was written by another query: its {listing(changed)} differ from this one's. "
             "Windows of one query mean nothing to another. Fix: give this query a checkpointLocation of its "
             "own, or run the statement that the checkpoint was made by"
-            + (", with as many hosts ('diffuse=atr:2' or 'diffuse=hash:2')" if "hosts" in changed else "")
+            + (f", with 'diffuse={hosts}' in the hint" if "hosts" in changed else "")
         )
         self.changed = tuple(changed)
+        self.hosts = hosts
 
-    def __reduce__(self) -> tuple[type[CheckpointError], tuple[tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[CheckpointError], tuple[tuple[str, ...], str]]:
         """Survive the trip from a worker process."""
-        return type(self), (self.changed,)
+        return type(self), (self.changed, self.hosts)

@@ -52,6 +52,8 @@ class Manifest:
         marks: Of the plan that wrote it.
         token: Changes with every micro-batch, so that nobody takes older rows in memory for these.
         sequence: Micro-batches so far.
+        watermark: The last one, in microseconds.
+        seed: Of random choices.
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
         pieces: Rows and bytes of each piece.
@@ -61,6 +63,8 @@ class Manifest:
     marks: dict[str, str]
     token: str = ""
     sequence: int = 0
+    watermark: int | None = None
+    seed: int | None = None
     decision: dict[str, Any] | None = None
     own: dict[str, Any] | None = None
     pieces: dict[PieceKey, tuple[int, int]] = field(default_factory=dict)
@@ -77,6 +81,8 @@ class Manifest:
             "marks": self.marks,
             "token": self.token,
             "sequence": self.sequence,
+            "watermark": self.watermark,
+            "seed": self.seed,
             "decision": self.decision,
             "own": self.own,
             "pieces": [[*key, *value] for key, value in self.pieces.items()],

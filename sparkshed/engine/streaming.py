@@ -70,6 +70,10 @@ class StreamingJoin:
         manifest = Manifest(plan.marks) if known is None else Manifest.from_bytes(known)
         _refuse_others(manifest.marks, plan.marks)
         self._keeper = Keeper(store, manifest)
+        if manifest.seed is None and plan.shedding is not None:
+            # Kept, so that a batch that is repeated after a restart is shed alike.
+            manifest.seed = plan.shedding.seed
+        self._seed = manifest.seed or 0
         self._live = self._revive()
         self.report: Report | None = None
 
@@ -88,7 +92,7 @@ class StreamingJoin:
         strategy = None
         seed = (0, self._host)
         if shedding is not None:
-            seed = (shedding.seed, self._host)
+            seed = (self._seed, self._host)
             strategy = strategy_of(shedding, shedding.configuration, seed)
         operator = JoinOperator(plan.spec, strategy, derived(seed))
         self._keeper.restore(operator)
@@ -111,8 +115,8 @@ class StreamingJoin:
         before = deepcopy(operator.statistics)
         configuration = self._configure(decision)
         late = [0] * len(self._plan.spec.streams)
-        if watermark is not None and self._plan.expires:
-            watermark += self._plan.regain
+        watermark = self._own_watermark(watermark)
+        if watermark is not None:
             operator.expire(watermark)
             self._keeper.follow(operator, len(late))
         rows = {}
@@ -150,6 +154,16 @@ class StreamingJoin:
             figures=last["figures"],
         )
 
+    def _own_watermark(self, watermark: int | None) -> int | None:
+        """The watermark of the join, from Spark's."""
+        if not self._plan.expires:
+            return None
+        former, self._manifest.watermark = self._manifest.watermark, watermark
+        if self._plan.waits:
+            # Rows that waited for this watermark are as old as that; those of the last one are late.
+            return former
+        return None if watermark is None else watermark + self._plan.regain
+
     def _configure(self, decision: dict[str, Any] | None) -> Configuration:
         """Follow the newest decision; before there is one, what the host planned for itself."""
         strategy, manifest = self._live.operator.strategy, self._manifest
@@ -160,10 +174,7 @@ class StreamingJoin:
         elif manifest.own is not None:
             strategy.configure(configuration_from_json(manifest.own))
         if isinstance(strategy, Learning):
-            assert self._plan.shedding is not None
-            strategy.generator = np.random.default_rng(
-                (self._plan.shedding.seed, self._host, manifest.sequence)
-            )
+            strategy.generator = np.random.default_rng((self._seed, self._host, manifest.sequence))
         return strategy.configuration
 
     def _in_time(self, stream: int, table: pa.Table, watermark: int | None) -> tuple[pa.Table, int]:
@@ -206,7 +217,7 @@ class StreamingJoin:
 def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
     changed = [word for word, mark in expected.items() if found.get(word) != mark]
     if changed:
-        raise CheckpointError(changed)
+        raise CheckpointError(changed, found.get("hosts", "").split(" ")[0])
 
 
 def _sum(total: Tally | None, more: Tally) -> Tally:

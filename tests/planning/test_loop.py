@@ -81,7 +81,7 @@ def test_a_later_run_goes_on_from_what_was_remembered(taken):
     loop = ControlLoop(plan)
     decision = next(found for reports, timing in taken if (found := loop.observe(reports, timing)))
     later = ControlLoop(plan)
-    later.resume(decision.version, decision.to_json(), loop.remember())
+    later.resume(decision.version, decision.to_json(), loop.remember(), fully=False)
     assert later.version == decision.version
     assert later.adapter.configuration == decision.configuration
     for own, other in zip(later.adapter.learned.directions, loop.adapter.learned.directions, strict=True):

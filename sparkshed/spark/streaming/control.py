@@ -84,7 +84,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Take the folder and the keys of the hosts."""
         self._path = Path(path)
         self._hosts = hosts
-        self._told = False
+        self._told = self._began = False
 
     def initialOffset(self) -> dict[str, Any]:
         """Nothing was decided."""
@@ -97,9 +97,13 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """The newest decision, if it is newer than the last one."""
         if not self._told:
             self._tell(start)
-        newest = self._newest()
-        if newest is None or newest.get("version", 0) <= start.get("version", 0):
+        newest, last = self._newest(), start.get("version", 0)
+        if newest is not None and newest["version"] == 0 and last and not self._began:
+            # This run begins with a decision of its own, whatever the last one left.
+            newest = {**newest, "version": last + 1, "decision": {**newest["decision"], "version": last + 1}}
+        if newest is None or newest["version"] <= last:
             return iter(()), start
+        self._began = True
         return self._rows(newest), newest
 
     def readBetweenOffsets(self, start: dict[str, Any], end: dict[str, Any]) -> Iterator[tuple[Any, ...]]:

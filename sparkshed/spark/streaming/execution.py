@@ -33,8 +33,8 @@ from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.rewrite import output_name, struct_name
 
 HOST = "__shed_host"
-#: Rows in one blob, at most.
-_ROWS = 1 << 18
+#: Rows and bytes in one blob, about.
+_ROWS, _BYTES = 1 << 18, 8 << 20
 
 
 def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -> DataFrame:
@@ -141,13 +141,14 @@ def _micros(column: str, type_: str) -> str:
 def _packer(stream: int, keys: list[int]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
-        count = 0
+        count = size = 0
         for batch in batches:
             held.append(batch)
             count += batch.num_rows
-            if count >= _ROWS:
+            size += batch.nbytes
+            if count >= _ROWS or size >= _BYTES:
                 yield from _blobs(held, stream, keys)
-                held, count = [], 0
+                held, count, size = [], 0, 0
         if count:
             yield from _blobs(held, stream, keys)
 
@@ -166,13 +167,9 @@ def _blobs(batches: list[pa.RecordBatch], stream: int, keys: list[int]) -> Itera
         numbers = hosts.to_numpy()
         parts = [(key, table.filter(pa.array(numbers == key))) for key in keys]
         found = [(key, to_blob(part.combine_chunks())) for key, part in parts if part.num_rows]
-    yield pa.RecordBatch.from_pydict(
-        {
-            "host": pa.array([key for key, _ in found], pa.int32()),
-            "stream": pa.array([stream] * len(found), pa.int32()),
-            "blob": pa.array([blob for _, blob in found], pa.binary()),
-        }
-    )
+    for key, blob in found:
+        columns = [pa.array([key], pa.int32()), pa.array([stream], pa.int32()), pa.array([blob], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, ["host", "stream", "blob"])
 
 
 def _unpack(batches: Any) -> Iterator[pa.RecordBatch]:

@@ -34,6 +34,8 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
         static=static,
         regain=0 if stateful or not expires else _longest(planned.logical),
         expires=expires,
+        waits=stateful,
+        filters=tuple(stream.filters for stream in block.streams),
     )
     return replace(planned, physical=replace(planned.physical, streaming=streaming))
 
@@ -72,4 +74,6 @@ def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
 
 
 def _longest(plan: ShedJoin) -> int:
-    return max([0, *(bound for row in plan.closed.at for bound in row if bound is not None)])
+    longest = max([0, *(bound for row in plan.closed.at for bound in row if bound is not None)])
+    # Spark counts watermarks in milliseconds.
+    return -(-longest // 1000) * 1000

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
-from sparkshed.spark.streaming.driver import controllers_of
+from sparkshed.spark.streaming.driver import Controller, controllers_of, listen
 from sparkshed.spark.streaming.watermarks import metrics_of
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -55,12 +55,21 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         if not controllers:
             return original(self, *args, **kwargs)
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
+        session = self._df.sparkSession
+        listen(session)
+        prepared: list[Controller] = []
+        try:
+            for controller in controllers:
+                controller.prepare(trigger)
+                prepared.append(controller)
+            with _own_settings(session, max(own.plan.hosts.count for own in controllers)):
+                query = original(self, *args, **kwargs)
+        except Exception:
+            for controller in prepared:
+                controller.abandon()
+            raise
         for controller in controllers:
-            controller.prepare(trigger)
-        with _own_settings(self._df.sparkSession, max(own.plan.hosts.count for own in controllers)):
-            query = original(self, *args, **kwargs)
-        for controller in controllers:
-            controller.query = query
+            controller.attach(query)
         return query
 
     return start
