@@ -160,6 +160,13 @@ def _rows(text: str) -> int:
     return value
 
 
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
 def _diffusion(text: str) -> Diffusion:
     routing, colon, hosts = text.lower().partition(":")
     if routing not in DIFFUSIONS or (colon and routing in ("auto", "none")):
@@ -302,10 +309,10 @@ OPTIONS: dict[str, Option] = {
         Option(
             "seed",
             "drawn when the statement is planned",
-            "a whole number",
+            "a whole number, 0 or more",
             "makes shredding and sampling repeatable",
             STRATEGIES,
-            int,
+            _seed,
             available=True,
         ),
     )

@@ -112,3 +112,9 @@ def test_without_matplotlib_and_rich_the_rows_are_there_and_the_extra_is_named(
     assert json.loads(captured.out)["rows"] == rows
     assert "matplotlib is needed to draw the picture: pip install 'sparkshed[experiments]'" in captured.err
     assert {"matplotlib", "rich>=13"} == set(PROJECT["project"]["optional-dependencies"]["experiments"])
+
+
+def test_a_folder_that_cannot_be_made_is_refused_first(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main.main(["experiment", "grubjoin-fig4", "--quick", "--out", str(tmp_path / "file")]) == 2
+    assert "Name another folder with --out" in capsys.readouterr().err

@@ -61,7 +61,7 @@ def test_comments_without_the_hint_are_untouched(comment: str) -> None:
         ("rows", "5", 5),
         ("diffuse", "hash", Diffusion("hash")),
         ("diffuse", "CTR:3", Diffusion("ctr", 3)),
-        ("seed", "-4", -4),
+        ("seed", "4", 4),
     ],
 )
 def test_values(option: str, text: str, value: object) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparkshed.planner.logical import ShedJoin
+from sparkshed.sql.bounds import duration_text
+from sparkshed.sql.errors import HintError
 
 #: Below this many rows a basic window costs more to visit than its rows to compare.
 MIN_ROWS = 256
+
+#: Slices of a window at most, where load is shed: something is learned of each of them.
+MOST_SLICES = 1000
 
 _SECOND = 1_000_000
 
@@ -19,7 +24,7 @@ def choose_basic(plan: ShedJoin) -> ShedJoin:
     and rows expire, too.
     """
     if plan.hint.basic is not None:
-        return replace(plan, basic=plan.hint.basic)
+        return replace(plan, basic=_checked(plan, plan.hint.basic))
     streams = plan.statistics.streams
     spread = max((s.last for s in streams), default=0) - min((s.first for s in streams), default=0)
     bounds = [bound for row in plan.closed.at for bound in row if bound is not None]
@@ -30,3 +35,17 @@ def choose_basic(plan: ShedJoin) -> ShedJoin:
     densest = max((s.rate for s in streams), default=0.0)
     filled = int(MIN_ROWS / densest * _SECOND) if densest > 0 else _SECOND
     return replace(plan, basic=max(1, window // 10, min(filled, max(spread, 1))))
+
+
+def _checked(plan: ShedJoin, basic: int) -> int:
+    """Refuse basic windows of which there would be too many to learn from."""
+    bounds = [bound for row in plan.closed.at for bound in row if bound is not None]
+    longest = max([0, *bounds])
+    if plan.sheds and longest > MOST_SLICES * basic:
+        msg = (
+            f"SHED option `basic` of {duration_text(basic)} cuts a window of {duration_text(longest)} into "
+            f"{longest // basic:,} slices, and at most {MOST_SLICES:,} can be learned of. Write a longer one, "
+            f"for example 'basic={-(-longest // (100 * 1000))} ms'."
+        )
+        raise HintError(msg)
+    return basic

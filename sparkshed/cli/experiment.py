@@ -40,6 +40,11 @@ def run(args: argparse.Namespace) -> int:
     if experiment is None:
         msg = f"there is no experiment `{args.name}`.{suggest(args.name, EXPERIMENTS)} "
         raise CliError(msg + f"Experiments: {listing(EXPERIMENTS)}.")
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"the picture cannot go to {args.out}: {error.strerror}. Name another folder with --out."
+        raise CliError(msg) from error
     settings = Settings(quick=args.quick, seed=args.seed)
     try:
         with _progress(args.name) as report:
