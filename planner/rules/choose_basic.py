@@ -44,8 +44,8 @@ def _checked(plan: ShedJoin, basic: int) -> int:
     if plan.sheds and longest > MOST_SLICES * basic:
         msg = (
             f"SHED option `basic` of {duration_text(basic)} cuts a window of {duration_text(longest)} into "
-            f"{longest // basic:,} slices, and at most {MOST_SLICES:,} can be learned of. Write a longer one, "
-            f"for example 'basic={-(-longest // (100 * 1000))} ms'."
+            f"{longest // basic:,} slices, and at most {MOST_SLICES:,} can be learned of. Write a longer "
+            f"one, for example 'basic={-(-longest // (100 * 1000))} ms'."
         )
         raise HintError(msg)
     return basic
