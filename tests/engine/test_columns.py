@@ -124,11 +124,6 @@ COMPARED: dict[str, tuple[str, Expr, Expr]] = {
     "words": ("string", Call("least", (A, B), "string"), lit("key 1", "string")),
     "decimals": (W, DOUBLED, lit(1, "decimal(33,0)")),
     "doubles": (W, cast(DIFFERENCE, "double"), lit(-1.0, "double")),
-    "parsed": (
-        "double",
-        cast(Call("-", sides("double"), "double"), "decimal(20,2)"),
-        lit(1, "decimal(20,2)"),
-    ),
 }
 
 
