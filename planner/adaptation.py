@@ -74,6 +74,10 @@ class Adapter:
         self._slices = slices
         self._graph = graph
         self._policy = policy
+        self._begin()
+
+    def _begin(self) -> None:
+        """What a kind of adapter keeps between intervals."""
 
     def adapt(self, interval: Tally, throttle: float) -> Configuration:
         """The configuration of the next interval.

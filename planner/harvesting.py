@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sparkshed.planner.account import Account
-from sparkshed.planner.adaptation import Adapter, Orders, Policy
+from sparkshed.planner.adaptation import Adapter, Orders
 from sparkshed.planner.configuration import Configuration, farthest
-from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.learning import Learned
@@ -17,7 +16,6 @@ from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, Jo
 from sparkshed.planner.harvest.tally import Floats, Tally
 from sparkshed.planner.lessons import lesson_work, thins_for
 from sparkshed.planner.ordering import worthiest_orders
-from sparkshed.planner.slices import Slices
 
 #: How far the budget may be from what was spent, and from what the throttle makes of it.
 _BELIEVED = 1.5
@@ -41,15 +39,7 @@ class HarvestAdapter(Adapter):
     expected: tuple[Learned, Choice] | None = None
     _first_hops: Sequence[tuple[int, frozenset[int], float]] = ()
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        slices: Sequence[Sequence[Slices]],
-        graph: JoinGraph,
-        policy: Policy,
-    ) -> None:
-        """Start from a configuration with nothing learned."""
-        super().__init__(configuration, slices, graph, policy)
+    def _begin(self) -> None:
         self._account = Account()
         self._reaches: deque[tuple[int | None, ...]] = deque(maxlen=_REMEMBERED)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkshed.planner.adaptation import Adapter
-from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.learning import learned_model
 from sparkshed.planner.harvest.tally import Tally
@@ -37,13 +36,16 @@ class Timing:
 
 
 class ControlLoop:
-    """Finds z from what batches cost, and configurations from what hosts learned.
-
-    Args of the throttle come from the hint; `interval` is what a micro-batch should cover.
-    """
+    """Finds z from what batches cost, and configurations from what hosts learned."""
 
     def __init__(self, plan: StreamingPlan, *, boost: float = 1.2, interval: float = 1.0) -> None:
-        """Start with nothing learned; the plan must shed."""
+        """Start with nothing learned.
+
+        Args:
+            plan: What runs; it must shed.
+            boost: γ, by which the throttle opens at most.
+            interval: Seconds of input that a micro-batch should cover.
+        """
         assert plan.shedding is not None
         self._plan = plan
         self._shedding = plan.shedding
@@ -56,7 +58,6 @@ class ControlLoop:
         self._full_per_row: list[float] | None = None
         # z as it was asked for, by the version of the decision; what a model makes of it is another matter.
         self._asked = {0: 1.0 if plan.follows else plan.shedding.budget}
-        self.completeness = Completeness()
 
     @property
     def z(self) -> float:
@@ -77,8 +78,6 @@ class ControlLoop:
         tally = Tally.sum(own.tally.copy() for own in reports)
         if tally is None or not any(direction.rows for direction in tally.directions):
             return None
-        for own in reports:
-            self.completeness += own.completeness
         self._throttle(reports, timing)
         if self._interval is None:
             self._interval = tally

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from sparkshed.planner.completeness import Completeness
@@ -191,21 +191,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """As lists and numbers."""
-        plain = {
-            name: getattr(self, name)
-            for name in (
-                "host",
-                "version",
-                "throttle",
-                "streams",
-                "work",
-                "rows",
-                "state_bytes",
-                "reads",
-                "read_bytes",
-                "seconds",
-            )
-        }
+        plain = {own.name: getattr(self, own.name) for own in fields(self)}
         return {
             **plain,
             "completeness": asdict(self.completeness),

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from sparkshed.engine import JoinOperator
+from sparkshed.experiments.joins import camera_join
 from sparkshed.workloads.cameras import (
     EPOCH,
     Cameras,
@@ -13,6 +16,7 @@ from sparkshed.workloads.cameras import (
     camera_table,
     nonaligned,
 )
+from sparkshed.workloads.live import LiveCameras
 
 
 def count_three_way(streams, window: float, eps: float) -> int:
@@ -131,3 +135,18 @@ def test_spark_agrees_with_the_count(spark):
     finally:
         for number in (1, 2, 3):
             spark.catalog.dropTempView(f"cam{number}")
+
+
+def test_live_cameras_know_the_truth(tmp_path):
+    """Of a part of what they wrote, in files that hold all of it."""
+    live = LiveCameras(tmp_path, Cameras((0, 1, 2), (2, 2, 20)), lambda _: 0.0)
+    for second in range(12):
+        live.write(1000.0 + second, 1001.0 + second, 40.0)
+    tables = [pq.read_table(folder) for folder in live.folders]
+    assert [table.num_rows for table in tables] == [480] * 3
+    join = camera_join(3, window=4, basic=1)
+    taken = [400, 440, 360]
+    parts = {n: table.slice(0, count) for n, (table, count) in enumerate(zip(tables, taken, strict=True))}
+    whole = sum(chunk.num_rows for chunk in JoinOperator(join.spec).process(parts))
+    assert live.true_results(4, 1, 10_000, taken) == whole > 100
+    assert live.true_results(4, 1, 200, taken) == pytest.approx(whole, rel=0.3)

@@ -26,6 +26,8 @@ FIRST, FACTOR = 100.0, 1.5
 #: The join keeps up if no more than this many seconds of input wait at the end.
 _WAITING = 4.0
 _SAMPLE = 4000
+#: Seconds that the first micro-batch may take.
+_PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +88,21 @@ def run(spark: SparkSession, seconds: float, progress: Callable[[str], None]) ->
 
 
 def measure(spark: SparkSession, strategy: str, rate: float, over: float, seconds: float) -> Overload:
-    """Run one strategy for so many seconds."""
+    """Run one strategy for so many seconds after its first micro-batch."""
     with tempfile.TemporaryDirectory(prefix="sparkshed-") as name:
         folder = Path(name)
         with LiveCameras(folder / "input", nonaligned(3), lambda _: rate) as cameras:
+            began = time.monotonic()
             with started(spark, strategy, folder, cameras) as query:
+                _wait_for_rows(query)
                 time.sleep(seconds)
+                elapsed = time.monotonic() - began
                 waiting = _waiting(query, cameras, rate)
         history = sparkshed.history(query)
-        truth = cameras.true_results(WINDOW, DISTANCE, _SAMPLE)
-    return _summary(strategy, rate, over, history, waiting, seconds, truth, cameras)
+        # Rows that wait have no results yet, so the truth is that of the rows that were taken.
+        taken = [int(history[f"c{number}.arrived"].sum()) for number in (1, 2, 3)]
+        truth = cameras.true_results(WINDOW, DISTANCE, _SAMPLE, taken)
+    return _summary(strategy, rate, over, history, waiting, elapsed, truth)
 
 
 @contextmanager
@@ -116,10 +123,20 @@ def started(
         query.stop()
 
 
+def _wait_for_rows(query: StreamingQuery) -> None:
+    """Until a micro-batch joined something; the first one takes long, as workers start."""
+    deadline = time.monotonic() + _PATIENCE
+    while not sparkshed.progress(query):
+        if not query.isActive or time.monotonic() > deadline:
+            why = query.exception() or "the machine is too slow"
+            msg = f"no micro-batch ended within {_PATIENCE:g} s: {why}"
+            raise RuntimeError(msg)
+        time.sleep(0.1)
+
+
 def _waiting(query: StreamingQuery, cameras: LiveCameras, rate: float) -> float:
     """Seconds of input that no finished micro-batch has taken."""
-    history = sparkshed.history(query)
-    taken = 0 if not len(history) else int(history["c1.arrived"].sum())
+    taken = int(sparkshed.history(query)["c1.arrived"].sum())
     return (cameras.rows - taken) / rate
 
 
@@ -131,14 +148,11 @@ def _summary(
     waiting: float,
     seconds: float,
     truth: float,
-    cameras: LiveCameras,
 ) -> Overload:
     count = len(history)
     last = history["seconds"].iloc[3 * count // 4 :].median()
     middle = history["seconds"].iloc[count // 4 : 3 * count // 4].median()
     delivered = float(history["results"].sum())
-    # Rows that wait have no results yet, so the truth is that of the rows that were taken.
-    taken = float(history["c1.arrived"].sum()) / max(1, cameras.rows)
     return Overload(
         strategy,
         rate,
@@ -150,5 +164,5 @@ def _summary(
         float(history["z"].iloc[-1]),
         delivered / seconds,
         float(history["total_completeness"].iloc[-1]),
-        delivered / max(1.0, truth * taken),
+        delivered / max(1.0, truth),
     )

@@ -44,6 +44,37 @@ class Store(Protocol):
         """Remove a piece."""
 
 
+class MemoryStore:
+    """A store in memory, for hosts that need not outlive their process; it counts what is read."""
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.manifest: bytes | None = None
+        self.pieces: dict[PieceKey, bytes] = {}
+        self.reads = 0
+
+    def load(self) -> bytes | None:
+        """The manifest, None before the first one."""
+        return self.manifest
+
+    def save(self, manifest: bytes) -> None:
+        """Replace the manifest."""
+        self.manifest = manifest
+
+    def get(self, key: PieceKey) -> bytes:
+        """A piece."""
+        self.reads += 1
+        return self.pieces[key]
+
+    def put(self, key: PieceKey, blob: bytes) -> None:
+        """Add or replace a piece."""
+        self.pieces[key] = blob
+
+    def remove(self, key: PieceKey) -> None:
+        """Remove a piece."""
+        del self.pieces[key]
+
+
 @dataclass(slots=True)
 class Manifest:
     """What a host knows between micro-batches, besides its rows.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.keeping import PieceKey
+from sparkshed.engine.keeping import MemoryStore
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.experiments.feeds import SECOND
 from sparkshed.experiments.joins import Join, camera_join
@@ -29,32 +29,6 @@ TRIGGER = 1.0
 RATE = 50.0
 
 
-class Memory(dict[PieceKey, bytes]):
-    """The state of a host, in memory."""
-
-    manifest: bytes | None = None
-
-    def load(self) -> bytes | None:
-        """The manifest."""
-        return self.manifest
-
-    def save(self, manifest: bytes) -> None:
-        """Replace the manifest."""
-        self.manifest = manifest
-
-    def get(self, key: PieceKey) -> bytes:  # type: ignore[override]
-        """A piece."""
-        return self[key]
-
-    def put(self, key: PieceKey, blob: bytes) -> None:
-        """Add or replace a piece."""
-        self[key] = blob
-
-    def remove(self, key: PieceKey) -> None:
-        """Remove a piece."""
-        del self[key]
-
-
 def plan_of(join: Join, *, follows: bool = True, budget: float = 1.0, seed: int = 1) -> StreamingPlan:
     """A streaming join on one host."""
     shedding = Shedding(
@@ -73,7 +47,7 @@ def micro_batches(plan: StreamingPlan, tables: Sequence[pa.Table], name: str) ->
     times = [table.column("ts").cast(pa.int64()).to_numpy() / SECOND for table in tables]
     start, end = min(own[0] for own in times), max(own[-1] for own in times)
     loop = ControlLoop(plan, interval=TRIGGER)
-    store, taken = Memory(), [0] * len(tables)
+    store, taken = MemoryStore(), [0] * len(tables)
     now, last, decision = start + TRIGGER, start, None
     while now < end:
         upto = [int(own.searchsorted(now)) for own in times]

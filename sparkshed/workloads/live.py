@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +33,7 @@ class LiveCameras:
         *,
         every: float = 0.5,
         seed: int = 1,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Write nothing yet.
 
@@ -42,6 +43,7 @@ class LiveCameras:
             rate: Rows per second of each camera, by the seconds since the start.
             every: Seconds between files.
             seed: Of times and values.
+            clock: Seconds of the epoch.
         """
         self.folders = [folder / f"cam{number + 1}" for number, _ in enumerate(cameras.tau)]
         for own in self.folders:
@@ -52,13 +54,14 @@ class LiveCameras:
         self._cameras = cameras
         self._rate = rate
         self._every = every
+        self._clock = clock
         self._generator = np.random.default_rng(seed)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._written = 0
 
     def __enter__(self) -> LiveCameras:
-        self._write(0.0, 0.0)
+        self.write(0.0, 0.0, 0.0)
         self._thread.start()
         return self
 
@@ -72,14 +75,14 @@ class LiveCameras:
             self._thread.join()
 
     def _run(self) -> None:
-        began, last = time.time(), 0.0
+        began, last = self._clock(), 0.0
         while not self._stopped.wait(self._every):
-            now = time.time() - began
-            self._write(began + last, began + now, self._rate(now))
+            now = self._clock() - began
+            self.write(began + last, began + now, self._rate(now))
             last = now
 
-    def _write(self, start: float, end: float, rate: float = 0.0) -> None:
-        """One file of each camera, with the rows of a stretch of time."""
+    def write(self, start: float, end: float, rate: float) -> None:
+        """One file of each camera, with the rows of a stretch of time, in seconds of the epoch."""
         count = round(rate * (end - start))
         for number, folder in enumerate(self.folders):
             times = np.sort(self._generator.uniform(start, end, count))
@@ -96,10 +99,20 @@ class LiveCameras:
         self._written += 1
         self.rows += count
 
-    def true_results(self, window: float, distance: float, sample: int, seed: int = 0) -> float:
-        """Results of the join of all that was written, from those of a sample of the first camera's rows."""
-        times = [np.concatenate(own) for own in self.times]
-        values = [np.concatenate(own) for own in self.values]
+    def true_results(
+        self, window: float, distance: float, sample: int, rows: Sequence[int], seed: int = 0
+    ) -> float:
+        """Results of the join of the first rows that were written, from a sample of the first camera's.
+
+        Args:
+            window: Seconds that rows of a result may be apart.
+            distance: How far apart their values may be.
+            sample: Rows of the first camera that are looked at.
+            rows: How many rows of each camera are joined.
+            seed: Of the sample.
+        """
+        times = [np.concatenate(own)[:count] for own, count in zip(self.times, rows, strict=True)]
+        values = [np.concatenate(own)[:count] for own, count in zip(self.values, rows, strict=True)]
         generator = np.random.default_rng(seed)
         chosen = generator.choice(len(times[0]), min(sample, len(times[0])), replace=False)
         reach = round(window * _SECOND)

@@ -16,7 +16,7 @@ from engine.build import World, collect, counted
 from engine.test_strategies import batches
 from sparkshed.engine import JoinOperator, streaming
 from sparkshed.engine.errors import CheckpointError
-from sparkshed.engine.keeping import Manifest
+from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.adaptation import Policy
@@ -26,32 +26,10 @@ from sparkshed.planner.streaming import Decision, Hosts, Report, StreamingPlan
 from sparkshed.workloads.cameras import camera_streams, camera_table
 
 
-class Memory(dict):
-    """A store in a dictionary that counts what is read."""
-
-    manifest: bytes | None = None
-    reads = 0
-
-    def load(self):
-        return self.manifest
-
-    def save(self, manifest):
-        self.manifest = manifest
-
-    def get(self, key):
-        self.reads += 1
-        return self[key]
-
-    def put(self, key, blob):
-        self[key] = blob
-
-    def remove(self, key):
-        del self[key]
-
-    def copied(self):
-        other = Memory(self)
-        other.manifest = self.manifest
-        return other
+def copied(store: MemoryStore) -> MemoryStore:
+    other = MemoryStore()
+    other.manifest, other.pieces = store.manifest, dict(store.pieces)
+    return other
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +58,7 @@ def test_workers_that_change_die_and_repeat_make_no_difference(seed, m):
     spec = world.spec(chunk=1000, basic=rng.choice([1, 3, 50]))
     cut = batches(rng, world, 4)
     exact, whole = JoinOperator(spec), Counter()
-    plan, store, found = plan_of(spec), Memory(), Counter()
+    plan, store, found = plan_of(spec), MemoryStore(), Counter()
     for batch in cut:
         whole += collect(exact, batch, spec.chunk)
         fate = rng.choice(["same worker", "new worker", "fails", "fails half-way"])
@@ -88,9 +66,9 @@ def test_workers_that_change_die_and_repeat_make_no_difference(seed, m):
             streaming._cache.clear()
         elif fate == "fails":
             # The batch is done, but Spark throws its state away and repeats it.
-            step(plan, store.copied(), batch)
+            step(plan, copied(store), batch)
         elif fate == "fails half-way":
-            lost = StreamingJoin(plan, "q", 0, store.copied(), lambda: 0.0)
+            lost = StreamingJoin(plan, "q", 0, copied(store), lambda: 0.0)
             next(lost.process({s: [rows] for s, rows in batch.items()}, None, None), None)
         results, report = step(plan, store, batch)
         found += counted(results)
@@ -119,18 +97,18 @@ def cut_by_time(tables, seconds: float, length: float) -> list[dict[int, pa.Tabl
 
 
 def test_a_worker_that_knows_the_state_reads_nothing():
-    plan, store = plan_of(camera_join(3).spec), Memory()
+    plan, store = plan_of(camera_join(3).spec), MemoryStore()
     for batch in cut_by_time(cameras(10), 10, 2):
         step(plan, store, batch)
     assert store.reads == 0
     streaming._cache.clear()
     _, report = step(plan, store, {})
-    assert report.reads == store.reads == len(store) > 0
-    assert report.read_bytes == report.state_bytes == sum(map(len, store.values()))
+    assert report.reads == store.reads == len(store.pieces) > 0
+    assert report.read_bytes == report.state_bytes == sum(map(len, store.pieces.values()))
 
 
 def test_whole_windows_expire_with_the_watermark():
-    join, store = camera_join(3), Memory()
+    join, store = camera_join(3), MemoryStore()
     plan = plan_of(join.spec, expires=True)
     tables = cameras(60)
     start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
@@ -145,7 +123,7 @@ def test_whole_windows_expire_with_the_watermark():
         assert all(own["late"] == 0 for own in report.streams)
     assert found == whole > 1000
     assert max(kept) < 1.25 * 3 * 40 * 22
-    assert set(Manifest.from_bytes(store.manifest).pieces) == set(store)
+    assert set(Manifest.from_bytes(store.manifest).pieces) == set(store.pieces)
 
 
 def test_rows_later_than_the_watermark_are_counted_and_left_out():
@@ -153,7 +131,7 @@ def test_rows_later_than_the_watermark_are_counted_and_left_out():
     tables = cameras(10)[:2]
     start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
     plan = plan_of(join.spec, expires=True, regain=3 * SECOND)
-    _, report = step(plan, Memory(), dict(enumerate(tables)), watermark=start + 2 * SECOND)
+    _, report = step(plan, MemoryStore(), dict(enumerate(tables)), watermark=start + 2 * SECOND)
     for table, counts in zip(tables, report.streams, strict=True):
         late = int((table.column("ts").cast(pa.int64()).to_numpy() < start + 5 * SECOND).sum())
         assert counts["late"] == late > 0
@@ -169,7 +147,7 @@ def shedding_of(join, budget: float, strategy: str = "grubjoin") -> Shedding:
 @pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
 def test_decisions_are_followed_and_outlive_the_worker(strategy):
     join = camera_join(3)
-    plan, store = plan_of(join.spec, shedding_of(join, 1.0, strategy)), Memory()
+    plan, store = plan_of(join.spec, shedding_of(join, 1.0, strategy)), MemoryStore()
     off = ((), ())
     shed = {
         "grubjoin": Configuration(join.spec.orders, 0.2, (off,) * 3, (off,) * 3, shred=0.5),
@@ -197,7 +175,7 @@ def collect_all(operator, batch) -> Counter:
 def test_rows_that_were_kept_stand_for_others_after_a_restart():
     join = camera_join(2)
     keep = Configuration(join.spec.orders, 0.2, keep=(0.25, 0.5), shred=0.5)
-    plan, store = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), Memory()
+    plan, store = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), MemoryStore()
     first, second = cut_by_time(cameras(20)[:2], 20, 10)
     step(plan, store, first, Decision(1, keep))
     remembered = streaming._cache["q", 0].operator
@@ -213,7 +191,7 @@ def test_rows_that_were_kept_stand_for_others_after_a_restart():
 
 def test_before_any_decision_a_host_plans_for_itself():
     join = camera_join(3)
-    plan, store = plan_of(join.spec, shedding_of(join, 0.3)), Memory()
+    plan, store = plan_of(join.spec, shedding_of(join, 0.3)), MemoryStore()
     full, work = JoinOperator(join.spec), []
     for batch in cut_by_time(cameras(60, 60), 60, 10):
         before = full.statistics.work
@@ -229,7 +207,8 @@ def test_the_same_seed_gives_the_same_results_on_any_worker():
     half = Configuration(join.spec.orders, 0.3, shred=0.3, keep=(0.5, 0.5, 0.5))
     outputs = []
     for forgetful in (False, True):
-        plan, store, found = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), Memory(), Counter()
+        plan = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop"))
+        store, found = MemoryStore(), Counter()
         for batch in cut_by_time(cameras(20), 20, 4):
             results, _ = step(plan, store, batch, Decision(1, half), name=f"q{forgetful}")
             found += counted(results)
@@ -241,7 +220,7 @@ def test_the_same_seed_gives_the_same_results_on_any_worker():
 
 
 def test_state_of_another_query_is_refused():
-    store = Memory()
+    store = MemoryStore()
     step(plan_of(camera_join(3).spec), store, {})
     with pytest.raises(CheckpointError, match=r"`time bounds`, `basic window` differ.*checkpointLocation"):
         step(plan_of(camera_join(3, window=10, basic=1).spec), store, {})

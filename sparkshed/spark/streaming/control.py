@@ -72,9 +72,10 @@ def _write(path: Path, data: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return json.loads(path.read_text())  # type: ignore[no-any-return]
+        found: dict[str, Any] = json.loads(path.read_text())
     except FileNotFoundError:
         return None
+    return found
 
 
 class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
-from sparkshed.spark.streaming.driver import Controller, controllers_of, listen
+from sparkshed.spark.streaming.driver import controllers_of, listen
 from sparkshed.spark.streaming.watermarks import metrics_of
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -57,17 +57,13 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         session = self._df.sparkSession
         listen(session)
-        prepared: list[Controller] = []
-        try:
+        with ExitStack() as prepared:
             for controller in controllers:
                 controller.prepare(trigger)
-                prepared.append(controller)
+                prepared.callback(controller.abandon)
             with _own_settings(session, max(own.plan.hosts.count for own in controllers)):
                 query = original(self, *args, **kwargs)
-        except Exception:
-            for controller in prepared:
-                controller.abandon()
-            raise
+            prepared.pop_all()
         for controller in controllers:
             controller.attach(query)
         return query
