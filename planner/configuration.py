@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from sparkshed.planner.slices import Slices
 
@@ -24,6 +25,8 @@ class Configuration:
         shred: ω, the share of rows that are shredded, to learn from.
         thins: What share of each window of its order a shredded row sees; their product is the share of its
             results that it finds. All alike, so that it is z, unless told otherwise.
+        tries: What share of a window that is not first in their order shredded rows see, to compare orders;
+            the share of results that they find, unless told otherwise.
         keep: The share of rows of each stream that enter the join at all.
         horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
             windows, because no harvest reaches farther back; None keeps all.
@@ -40,6 +43,7 @@ class Configuration:
     thins: tuple[tuple[float, ...], ...] = ()
     horizons: tuple[int | None, ...] = ()
     reserve: float = 1.0
+    tries: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.orders)
@@ -51,6 +55,8 @@ class Configuration:
         if not self.thins:
             thins = tuple(alike(self.throttle, len(order)) for order in self.orders)
             object.__setattr__(self, "thins", thins)
+        if not self.tries:
+            object.__setattr__(self, "tries", tuple(prod(thins) for thins in self.thins))
         if not self.horizons:
             object.__setattr__(self, "horizons", (None,) * count)
         if not len(self.dear) == len(self.cheap) == len(self.keep) == len(self.horizons) == count:

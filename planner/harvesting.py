@@ -14,7 +14,7 @@ from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Floats, Tally
-from sparkshed.planner.lessons import lesson_work, thins_for
+from sparkshed.planner.lessons import lesson_work, thins_for, try_for
 from sparkshed.planner.ordering import worthiest_orders
 
 #: How far the budget may be from what was spent, and from what the throttle makes of it.
@@ -25,6 +25,9 @@ _MOST_TAUGHT = 0.5
 _DOUBT = 10.0
 #: The share of rows that stays in windows that no harvest reaches.
 _RESERVE = 0.2
+#: Output gained, as a share, for which all of the learning is worth it, and the share of it that is done anyway.
+_WORTH_LEARNING = 0.5
+_LEAST_EAGER = 0.2
 #: Choices, the last one included, whose slices are kept whole.
 _REMEMBERED = 4
 
@@ -41,6 +44,7 @@ class HarvestAdapter(Adapter):
 
     def _begin(self) -> None:
         self._account = Account()
+        self._eager = 1.0
         self._reaches: deque[tuple[int | None, ...]] = deque(maxlen=_REMEMBERED)
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
@@ -81,11 +85,16 @@ class HarvestAdapter(Adapter):
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
         thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
-        shred, budget = self._share_out(learned.model, thins, throttle)
+        tries = tuple(
+            try_for(own, thin, self._policy.shred, throttle)
+            for own, thin in zip(learned.model.directions, thins, strict=True)
+        )
+        shred, budget = self._share_out(learned.model, thins, tries, throttle)
         corrected = self._corrected(learned.model)
         choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
         choice = filled(corrected, budget, choice)
         self.expected = (learned, choice)
+        self._eager = eagerness(learned.model, corrected, choice)
         dear, cheap = (
             tuple(
                 learned.harvest(origin, own, [self._slices[origin][target] for target in orders[origin]])
@@ -93,7 +102,7 @@ class HarvestAdapter(Adapter):
             )
             for setting in (choice.dear, choice.cheap)
         )
-        found = Configuration(orders, throttle, dear, cheap, choice.mix, shred, thins=thins)
+        found = Configuration(orders, throttle, dear, cheap, choice.mix, shred, thins=thins, tries=tries)
         return self._saving(found) if self._policy.save_memory else found
 
     def _saving(self, found: Configuration) -> Configuration:
@@ -106,14 +115,19 @@ class HarvestAdapter(Adapter):
         return replace(found, horizons=horizons, reserve=_RESERVE)
 
     def _share_out(
-        self, model: JoinModel, thins: Sequence[Sequence[float]], throttle: float
+        self,
+        model: JoinModel,
+        thins: Sequence[Sequence[float]],
+        tries: Sequence[float],
+        throttle: float,
     ) -> tuple[float, float]:
         """The share of rows to shred, and the budget if all other rows were all rows."""
         total = (1.0 if self._policy.follows else self._account.payment) * throttle * model.full_cost
         lessons = sum(
-            own.rate * lesson_work(own, thin) for own, thin in zip(model.directions, thins, strict=True)
+            own.rate * lesson_work(own, thin, tried)
+            for own, thin, tried in zip(model.directions, thins, tries, strict=True)
         )
-        shred = self._policy.shred
+        shred = self._policy.shred * self._eager
         if shred * lessons > _MOST_TAUGHT * total and not self._policy.follows:
             shred = _MOST_TAUGHT * total / lessons
         left = max(total - shred * lessons, (1 - _MOST_TAUGHT) * total)
@@ -193,8 +207,24 @@ class HarvestAdapter(Adapter):
         settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
         dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
         full = own.dear[origin] is None and own.cheap[origin] is None
-        shredded = lesson_work(direction, (1.0,) * len(direction.hops) if full else own.thins[origin])
+        thins = (1.0,) * len(direction.hops) if full else own.thins[origin]
+        shredded = lesson_work(direction, thins, 1.0 if full else own.tries[origin])
         return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
+
+
+def eagerness(model: JoinModel, corrected: JoinModel, choice: Choice) -> float:
+    """How much of the learning that the policy allows is worth its work.
+
+    Without time correlations any share of the work finds the same share of the results, and rows that see
+    a little of every window find less. Some go on learning, in case that changes.
+    """
+    if model.full_output <= 0 or corrected.full_cost <= 0:
+        return 1.0
+    work, found = choice.cost(corrected) / corrected.full_cost, choice.output(model) / model.full_output
+    if not 0 < work < 1:
+        return 1.0
+    worth = (found - work) / min(_WORTH_LEARNING * work, 1 - work)
+    return min(1.0, max(_LEAST_EAGER, worth))
 
 
 def _scaled(hop: HopModel, factor: float) -> HopModel:

@@ -10,6 +10,8 @@ from sparkshed.planner.harvest.model import DirectionModel
 #: How much more than its share of the work a shredded row may cost, and in how many steps that is met.
 _DEAR_LESSON = 1.5
 _LESSONS = 8
+#: The share of the work that may be spent on windows that are not first in an order.
+_TRIED = 0.01
 
 
 def thins_for(direction: DirectionModel, share: float) -> tuple[float, ...]:
@@ -29,10 +31,21 @@ def thins_for(direction: DirectionModel, share: float) -> tuple[float, ...]:
     return thins
 
 
-def lesson_work(direction: DirectionModel, thins: Sequence[float]) -> float:
+def try_for(direction: DirectionModel, thins: Sequence[float], shred: float, share: float) -> float:
+    """What share of a window that is not first in their order shredded rows see.
+
+    It is as much as costs a small share of the work, because orders are compared by it.
+    """
+    first = direction.hops[0]
+    allowed = _TRIED * share * direction.full_cost / direction.rate / max(shred, 1e-9) - first.base
+    return min(1.0, max(math.prod(thins), allowed / max(sum(first.cost), 1e-9)))
+
+
+def lesson_work(direction: DirectionModel, thins: Sequence[float], tried: float | None = None) -> float:
     """Work of a row that sees a share of each window, and tries one more window than its order has."""
     first = direction.hops[0]
-    work = first.base + math.prod(thins) * sum(first.cost) if len(direction.hops) > 1 else 0.0
+    tried = math.prod(thins) if tried is None else tried
+    work = first.base + tried * sum(first.cost) if len(direction.hops) > 1 else 0.0
     entering = 1.0
     for hop, thin in zip(direction.hops, thins, strict=True):
         work += entering * (hop.base + thin * sum(hop.cost))

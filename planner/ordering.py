@@ -16,7 +16,7 @@ from sparkshed.planner.harvest.hull import DirectionHull
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
-_WORTH_A_TRY = 0.67
+_WORTH_A_TRY = 0.5
 #: And this much of what all directions are worth.
 _NOTICED = 0.05
 #: Streams up to which all orders of a direction are compared; with more, those one exchange away.

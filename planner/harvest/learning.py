@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparkshed.planner.configuration import Harvest
 from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel, JoinModel
+from sparkshed.planner.harvest.memory import independent
 from sparkshed.planner.harvest.scores import pairwise_scores, per_stream_scores
+from sparkshed.planner.harvest.smoothing import even
 from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
 from sparkshed.planner.slices import Slices
 
@@ -77,8 +79,8 @@ def learned_model(
             known = DirectionTally()
         hops, own = [], []
         for place, target in enumerate(order):
-            scores = _scores(tally, origin, target, slices[origin][target], per_stream=per_stream)
             hop = _hop_tally(known, frozenset((origin, *order[:place])), target, slices[origin][target].count)
+            scores = _scores(tally, origin, target, slices[origin][target], hop, per_stream=per_stream)
             used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
             if not len(used):
                 used = np.arange(slices[origin][target].count)
@@ -93,13 +95,25 @@ def learned_model(
 
 def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slices: int) -> HopTally:
     """What the hop met; if it was never made like this, what a first hop to the same stream met, or any."""
+    own = known.hops.get((joined, target))
+    if own is not None and own.probes > 0:
+        return own
     origin = next((first for first, _ in known.hops if len(first) == 1), joined)
-    for key in ((joined, target), (origin, target)):
-        exact = known.hops.get(key)
-        if exact is not None and exact.probes > 0:
-            return exact
+    first = known.hops.get((origin, target))
+    if first is not None and first.probes > 0:
+        return replace(first, partials=first.partials * _later(known, origin))
     similar = [hop for (_, other), hop in known.hops.items() if other == target and hop.probes > 0]
     return max(similar, key=lambda hop: hop.probes, default=HopTally.empty(slices))
+
+
+def _later(known: DirectionTally, origin: frozenset[int]) -> float:
+    """What later hops find, with more conditions to meet, as a share of what a first hop to the stream does."""
+    ratios = []
+    for (joined, target), hop in known.hops.items():
+        first = known.hops.get((origin, target))
+        if len(joined) > 1 and first is not None and min(hop.partials.sum(), first.partials.sum()) > 0:
+            ratios.append(hop.per_probe(hop.partials).sum() / first.per_probe(first.partials).sum())
+    return min(1.0, float(np.exp(np.mean(np.log(ratios))))) if ratios else 1.0
 
 
 def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -> HopModel:
@@ -113,9 +127,17 @@ def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -
     )
 
 
-def _scores(tally: Tally, origin: int, target: int, slices: Slices, *, per_stream: bool) -> Floats:
+def _scores(
+    tally: Tally, origin: int, target: int, slices: Slices, hop: HopTally, *, per_stream: bool
+) -> Floats:
     if per_stream:
         found = per_stream_scores(tally.streams, origin, target, slices.first, slices.count)
         return np.asarray(found) + _PRIOR / slices.count / max(1.0, tally.directions[origin].results)
-    counts = tally.directions[origin].lags.get(target)
-    return np.asarray(pairwise_scores(np.zeros(slices.count) if counts is None else counts, _PRIOR))
+    known = tally.directions[origin]
+    counts = known.lags.get(target)
+    if counts is None:
+        return np.full(slices.count, 1 / slices.count)
+    base = hop.pairs if hop.sizes is None else hop.sizes
+    if even(counts, base, independent(known, origin)):
+        return base
+    return np.asarray(pairwise_scores(counts, _PRIOR))

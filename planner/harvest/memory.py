@@ -66,13 +66,18 @@ def evidence(known: DirectionTally, origin: int) -> float:
     return sum(float(hop.partials.sum()) for (first, _), hop in known.hops.items() if first == {origin})
 
 
-def contradicts(old: DirectionTally, new: DirectionTally, origin: int) -> bool:
-    """Whether results are elsewhere than they were, by a chi-square test of two samples for each pair.
+def independent(known: DirectionTally, origin: int) -> float:
+    """How many independent observations the results are worth.
 
-    Results of one row come together, and neighbouring rows find the same partners, so a sample is smaller
-    than the number of partial results.
+    Results of one row come together, and neighbouring rows find the same partners, so there are fewer than
+    there are partial results.
     """
-    sizes = [min(t.results, evidence(t, origin) / _TOGETHER) for t in (old, new)]
+    return min(known.results, evidence(known, origin) / _TOGETHER)
+
+
+def contradicts(old: DirectionTally, new: DirectionTally, origin: int) -> bool:
+    """Whether results are elsewhere than they were, by a chi-square test of two samples for each pair."""
+    sizes = [independent(t, origin) for t in (old, new)]
     if min(sizes) < 10:
         return False
     return any(_far(old.lags[t], counts, sizes) for t, counts in new.lags.items() if t in old.lags)

@@ -152,7 +152,7 @@ def fig12(settings: Settings) -> Result:
         for name, policy in (POLICIES if known else {"lagrange, pairwise": OURS}).items():
             settings.progress(number, len(cases), f"kappa = {label}, {name}")
             what = f"kappa {label}, {name}"
-            own = seeds if known and policy is OURS else seeds[:1]
+            own = seeds if policy is OURS and (known or label == "none") else seeds[:1]
             row = _compared(camera_join(3), cameras, rate, load, policy, own, what)
             rows.append({"kappa_3": label, "policy": name, **row})
     gains = {(row["kappa_3"], row["policy"]): row["gain"] for row in rows}
@@ -160,7 +160,7 @@ def fig12(settings: Settings) -> Result:
     if not settings.quick:
         headline |= {f"gain_kappa_{k}_paper": gains[str(k), "greedy, per stream"] for k in (25, 50, 75)}
         headline["gain_uncorrelated"] = gains["none", "lagrange, pairwise"]
-        require(headline["gain_uncorrelated"] > -0.1, "worse than RandomDrop without time correlations")
+        require(headline["gain_uncorrelated"] > -0.05, "worse than RandomDrop without time correlations")
     params = _params(load, settings, m=3, rate=rate, seeds=seeds)
     return Result("grubjoin-fig12", params, rows, headline)
 

@@ -66,7 +66,7 @@ class GrubJoin(Learning):
         yield Part(rows, Probing(thins=thins, watch=watch), shred.observe)
         if not full or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
-        yield from self.explore(origin, rows, math.prod(thins))
+        yield from self.explore(origin, rows, 1.0 if full else configuration.tries[origin])
 
 
 class _Shred:
