@@ -172,9 +172,7 @@ def _physical_lines(planned: Planned) -> list[str]:
         f"  Residual: {_plain(text)} (Spark, on the operator's output)" for text in logical.block.residual
     ]
     if logical.block.residual and logical.sheds:
-        lines.append(
-            "  Note: what is learned and expected is that of the join before Residual"
-        )
+        lines.append("  Note: what is learned and expected is that of the join before Residual")
     if logical.closed.empty:
         lines.append("  Note: the time bounds contradict each other, so the result is empty")
     return lines

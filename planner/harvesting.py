@@ -25,7 +25,7 @@ _MOST_TAUGHT = 0.5
 _DOUBT = 10.0
 #: The share of rows that stays in windows that no harvest reaches.
 _RESERVE = 0.2
-#: Output gained, as a share, for which all of the learning is worth it, and the share of it that is done anyway.
+#: The output gained for which all of the learning is worth it, and the share of it that is done anyway.
 _WORTH_LEARNING = 0.5
 _LEAST_EAGER = 0.2
 #: Choices, the last one included, whose slices are kept whole.

@@ -264,4 +264,3 @@ def _time_expr(band: Band) -> Expr:
             shifted = Call("+", (band.right, Lit(bound, band.left.type, str(bound))), band.left.type)
             parts.append(Call(op, (band.left, shifted), "boolean"))
     return parts[0] if len(parts) == 1 else Call("and", tuple(parts), "boolean")
-

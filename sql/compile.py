@@ -244,9 +244,7 @@ class Compiler:
         if decimal is None:
             operands = [self._cast(operand, type_) for operand in operands]
         else:
-            operands = [
-                self._cast(o, "decimal(20,0)") if is_integral(o.type) else o for o in operands
-            ]
+            operands = [self._cast(o, "decimal(20,0)") if is_integral(o.type) else o for o in operands]
         return Call(op, tuple(operands), type_)
 
     def _choice(self, op: str, arguments: list[exp.Expr], type_: str, *, certain: bool) -> Expr:

@@ -298,9 +298,7 @@ def _visible_ctes(tokens: list[Token], partners: dict[int, int], at: int) -> tup
     return tuple(visible.values())
 
 
-def _level_ctes(
-    tokens: list[Token], partners: dict[int, int], first: int, last: int, at: int
-) -> list[Span]:
+def _level_ctes(tokens: list[Token], partners: dict[int, int], first: int, last: int, at: int) -> list[Span]:
     """Items of the WITH list that stands directly between tokens `first` and `last`, if any."""
     spans: list[Span] = []
     here = first

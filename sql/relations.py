@@ -31,9 +31,7 @@ def read_from(
 ) -> tuple[Scope, list[Conjunct]]:
     """The block's relations with Spark's schemas, and all its conditions as conjuncts."""
     where = f" WHERE {where_text}" if where_text else ""
-    fragment = Fragment(
-        f"SELECT 1 FROM {from_text}{where}", lambda name: catalog.predicate(name) is not None
-    )
+    fragment = Fragment(f"SELECT 1 FROM {from_text}{where}", lambda name: catalog.predicate(name) is not None)
     tree = fragment.tree
     first = tree.args["from_"].this
     nodes: list[exp.Expr] = []

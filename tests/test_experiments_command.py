@@ -100,9 +100,7 @@ def test_a_contradiction_fails_the_command(capsys, monkeypatch, tmp_path):
         run(Settings())
 
 
-def test_without_matplotlib_and_rich_the_rows_are_there_and_the_extra_is_named(
-    capsys, monkeypatch, tmp_path
-):
+def test_without_matplotlib_and_rich_the_rows_are_there_and_the_extra_is_named(capsys, monkeypatch, tmp_path):
     for module in ("matplotlib", "matplotlib.backends.backend_agg", "rich", "rich.console"):
         monkeypatch.setitem(sys.modules, module, None)
     rows = [{"x": 1, "y": 2.5}]

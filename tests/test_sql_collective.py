@@ -301,9 +301,8 @@ def test_types_are_asked_for_at_once(session: SparkSession) -> None:
     counts = []
     for number in (1, len(conditions)):
         asked.clear()
-        text = (
-            "SELECT /*+ SHED(exact) */ 1 FROM one a JOIN two b ON a.ts = b.ts AND "
-            + " AND ".join(conditions[:number])
+        text = "SELECT /*+ SHED(exact) */ 1 FROM one a JOIN two b ON a.ts = b.ts AND " + " AND ".join(
+            conditions[:number]
         )
         found = outline(text)
         assert found is not None

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparkshed.planner.configuration import Harvest
-from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel, JoinModel
+from sparkshed.planner.harvest.evenness import even
 from sparkshed.planner.harvest.memory import independent
+from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel, JoinModel
 from sparkshed.planner.harvest.scores import pairwise_scores, per_stream_scores
-from sparkshed.planner.harvest.smoothing import even
 from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
 from sparkshed.planner.slices import Slices
 
@@ -107,7 +107,7 @@ def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slice
 
 
 def _later(known: DirectionTally, origin: frozenset[int]) -> float:
-    """What later hops find, with more conditions to meet, as a share of what a first hop to the stream does."""
+    """What later hops find, with more conditions to meet, as a share of what first hops do."""
     ratios = []
     for (joined, target), hop in known.hops.items():
         first = known.hops.get((origin, target))

@@ -232,9 +232,7 @@ def map_dot(left: Any, right: Any) -> float | None:
 
 def weighted(least: float) -> tuple[Kernel, Predicate]:
     left, right = columns("map<string,double>")
-    expr = Call(
-        ">=", (Call("map_dot", (left, right), "double"), Lit(least, "double", str(least))), "boolean"
-    )
+    expr = Call(">=", (Call("map_dot", (left, right), "double"), Lit(least, "double", str(least))), "boolean")
     predicate = Predicate("dot(a, b)", expr)
     return WeightedKernel(WeightedOverlap(left, right, least), predicate), predicate
 
@@ -405,10 +403,7 @@ def test_vectors_equal_the_naive_join(measure: str, seed: int) -> None:
     type_ = "array<double>" if measure in ("dot", "squared_distance") else "array<float>"
     if type_ == "array<float>":
         rows = tuple(  # type: ignore[assignment]
-            [
-                (t, v if v is None else [x if x is None else single(x) for x in v])
-                for t, v in own
-            ]
+            [(t, v if v is None else [x if x is None else single(x) for x in v]) for t, v in own]
             for own in rows
         )
     spec = spec_of(type_, kernel, (), rng.choice([1, 3, 1 << 18]))
@@ -420,9 +415,7 @@ def test_vectors_equal_the_naive_join(measure: str, seed: int) -> None:
 def test_vectors_near_the_threshold_are_decided_exactly(measure: str) -> None:
     """Thresholds that are some pair's own value, where a rounded product would be a coin toss."""
     rng = Random(5)
-    rows = tuple(
-        [(0, [single(rng.gauss(0, 1)) for _ in range(24)]) for _ in range(30)] for _ in range(2)
-    )
+    rows = tuple([(0, [single(rng.gauss(0, 1)) for _ in range(24)]) for _ in range(30)] for _ in range(2))
     for i in range(12):
         threshold = measured(measure, rows[0][i][1], rows[1][i][1])
         assert threshold is not None

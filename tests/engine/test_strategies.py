@@ -181,7 +181,6 @@ def test_rows_that_see_everything_teach_the_exact_counts():
             assert hop.partials.sum() == counters.partials == tally.results
 
 
-
 def _last(times, ids) -> int:
     t = [int(own[i]) for own, i in zip(times, ids, strict=True)]
     return max(range(3), key=lambda s: (t[s], s))

@@ -10,9 +10,14 @@ import pytest
 from sparkshed.experiments.joins import camera_join
 from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.choosers import choose
+from sparkshed.planner.harvest.evenness import even
+from sparkshed.planner.harvest.learning import learned_model
 from sparkshed.planner.harvest.memory import contradicts, remember
+from sparkshed.planner.harvest.model import DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import DirectionTally, HopTally, Tally
-from sparkshed.planner.harvesting import HarvestAdapter
+from sparkshed.planner.harvesting import HarvestAdapter, eagerness
+from sparkshed.planner.lessons import lesson_work, thins_for, try_for
 from sparkshed.planner.ordering import other_orders
 
 SLICES = 10
@@ -205,3 +210,60 @@ def test_a_budget_far_from_what_was_spent_is_not_believed():
     own.learned = None
     own.adapt(taught, 0.1)
     assert own.configuration.throttle > 5 * before, "work did not become cheaper because the model says so"
+
+
+def test_slices_that_only_luck_tells_apart_are_taken_for_equal():
+    rng = np.random.default_rng(0)
+    base = np.linspace(1, 2, 20)
+    drawn = [rng.multinomial(400, base / base.sum()).astype(float) for _ in range(200)]
+    assert sum(even(counts, base, 400.0) for counts in drawn) >= 190
+    peak = base.copy()
+    peak[4:6] *= 3
+    drawn = [rng.multinomial(400, peak / peak.sum()).astype(float) for _ in range(200)]
+    assert sum(even(counts, base, 400.0) for counts in drawn) <= 5
+    assert not even(drawn[0] * 0 + 1, base, 20.0), "a small sample proves nothing"
+    assert not even(np.zeros(20), base, 400.0)
+    assert not even(base, np.zeros(20), 400.0)
+
+
+def test_less_is_learned_where_choosing_gains_nothing():
+    def join(shares):
+        hop = HopModel(cost=(10.0,) * 4, partials=(1.0,) * 4, share=shares)
+        return JoinModel((DirectionModel(10.0, 4.0, (hop,)), DirectionModel(10.0, 4.0, (hop,))))
+
+    for shares, low, high in (((1, 1, 1, 1), 0.2, 0.2), ((1, 0, 0, 0), 1, 1), ((1.2, 1, 1, 0.8), 0.2, 0.5)):
+        model = join(shares)
+        choice = choose(model, 0.25 * model.full_cost)
+        assert low <= eagerness(model, model, choice) <= high
+    model = join((1, 0, 0, 0))
+    assert eagerness(model, model, choose(model, 0.95 * model.full_cost)) == 1, "the most that can be gained"
+
+
+def test_windows_that_are_not_first_are_tried_as_far_as_that_is_cheap():
+    hops = (
+        HopModel((100.0,) * 10, (1.0,) * 10, (1.0,) * 10),
+        HopModel((100.0,) * 10, (1.0,) * 10, (1.0,) * 10),
+    )
+    own = DirectionModel(10.0, 1.0, hops)
+    thins = thins_for(own, 0.01)
+    # A row costs 1,000 + 10 · 1,000 units in full, 110 with a hundredth of the work; of that a hundredth.
+    assert try_for(own, thins, 0.1, 0.01) == pytest.approx(1.1 / 0.1 / 1000)
+    assert try_for(own, thins, 0.001, 0.01) == 1
+    assert try_for(own, thins, 1.0, 0.01) == pytest.approx(np.prod(thins)), "never less than for results"
+    more = lesson_work(own, thins, 0.5) - lesson_work(own, thins, 0.1)
+    assert more == pytest.approx(0.4 * 1000)
+
+
+def test_a_hop_that_was_never_made_finds_less_than_a_first_one():
+    joined = direction(3, targets=(1, 2, 3), found=8.0)
+    hop = joined.hop((frozenset([0, 1]), 2), SLICES)
+    hop.probes, hop.partials[3] = 100.0, 400.0
+    hop.pairs += 5.0
+    others = [direction(3, origin=i, targets=[k for k in range(4) if k != i]) for i in range(1, 4)]
+    slices = camera_join(4, window=10, basic=2).spec.slices
+    orders = ((1, 3, 2), (0, 2, 3), (0, 1, 3), (0, 1, 2))
+    learned = learned_model(tally(joined, *others), orders, slices)
+    assert learned is not None
+    first, second, third = learned.model.directions[0].hops
+    assert sum(first.partials) == pytest.approx(8)
+    assert sum(second.partials) == sum(third.partials) == pytest.approx(4), "as in the hop that was made"
