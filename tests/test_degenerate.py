@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparkshed
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.exact import Exact
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.randomdrop import RandomDrop

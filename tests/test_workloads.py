@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.experiments.joins import camera_join
 from sparkshed.workloads.cameras import (
     EPOCH,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.planner.physical import StreamExec
 
 

@@ -19,7 +19,7 @@ from sparkshed.bench.engine import feed, inputs_of
 from sparkshed.bench.jobs import Job, call_alone, write_tables
 from sparkshed.bench.kernels import Launcher, Say
 from sparkshed.bench.timing import Run, median, timed
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 
 RATES = (100, 200, 500, 1000, 2000)
 WINDOWS = (10, 20, 40, 80, 160)

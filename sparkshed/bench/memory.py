@@ -22,7 +22,7 @@ from sparkshed.bench.cases import Case
 from sparkshed.bench.engine import feed, inputs_of
 from sparkshed.bench.jobs import Job, call_alone, write_tables
 from sparkshed.bench.kernels import Launcher, Say
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 
 #: Two runs over the same rows: with few results, and with many.
 RESULTS = {

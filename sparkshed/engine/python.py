@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from sparkshed.engine.arrays import AnyArray, Bools, Vector
 from sparkshed.engine.errors import EvaluationError
+from sparkshed.engine.wire import utc_type
 from sparkshed.sql.expr import PythonPredicate
 
 
@@ -105,20 +106,6 @@ def _as_numpy(array: pa.Array) -> AnyArray | None:
         values = array.cast(pa.date32()).view(pa.int32()).to_numpy()
         return values.astype("datetime64[D]")
     return None
-
-
-def utc_type(type_: pa.DataType) -> pa.DataType:
-    """The type with all its instants in UTC: Spark sends them in the session's zone."""
-    if pa.types.is_timestamp(type_) and type_.tz is not None:
-        return pa.timestamp(type_.unit, "UTC")
-    if pa.types.is_struct(type_):
-        return pa.struct([field.with_type(utc_type(field.type)) for field in type_])
-    if pa.types.is_list(type_):
-        return pa.list_(type_.value_field.with_type(utc_type(type_.value_type)))
-    if pa.types.is_map(type_):
-        key, item = type_.key_field, type_.item_field
-        return pa.map_(key.with_type(utc_type(key.type)), item.with_type(utc_type(item.type)))
-    return type_
 
 
 def _checked(predicate: PythonPredicate, answer: object, size: int) -> Vector:

@@ -49,3 +49,23 @@ def few_and_large(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> It
             held, count, weight = [], 0, 0
     if held:
         yield to_blob(pa.Table.from_batches(held))
+
+
+def in_utc(table: pa.Table) -> pa.Table:
+    """The table with its instants in UTC: Spark sends the session's zone, and takes only UTC back."""
+    schema = pa.schema([field.with_type(utc_type(field.type)) for field in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def utc_type(type_: pa.DataType) -> pa.DataType:
+    """The type with all its instants in UTC: Spark sends them in the session's zone."""
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp(type_.unit, "UTC")
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(utc_type(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(utc_type(type_.value_type)))
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(key.with_type(utc_type(key.type)), item.with_type(utc_type(item.type)))
+    return type_

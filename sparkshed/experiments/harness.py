@@ -23,7 +23,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.statistics import Statistics
 from sparkshed.engine.strategies.protocol import Strategy
 from sparkshed.experiments.feeds import SECOND, Feed

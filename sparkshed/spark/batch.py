@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, StructField, StructType
 
-from sparkshed.engine.group import join_group, pilot_group
-from sparkshed.engine.python import utc_type
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, Layout, ShedJoinExec
-from sparkshed.spark.inputs import STREAM, Inputs
+from sparkshed.spark.grouping import GROUP, joiner, learner
+from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.times import segment_of
-
-GROUP = "__shed_group"
 
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
     rows = inputs.union(_grouped(plan, inputs), [GROUP]).repartitionById(plan.layout.groups, GROUP)
-    join = group_join(plan, inputs.slots.places)
+    join = joiner(plan.spec, plan.layout.master, plan.shedding, inputs.slots.places)
     return rows.groupBy(GROUP).applyInArrow(join, output_schema(plan.spec, inputs))
 
 
@@ -70,32 +63,6 @@ def output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
     return StructType(fields)
 
 
-def group_join(
-    plan: ShedJoinExec, places: tuple[tuple[int, ...], ...]
-) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    """The function that joins one group on a worker."""
-    spec, master, shedding = plan.spec, plan.layout.master, plan.shedding
-
-    def join(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number, streams = _by_stream(batches, places)
-        yield from join_group(spec, master, streams, shedding, number)
-
-    return join
-
-
-def _by_stream(
-    batches: Iterator[pa.RecordBatch], places: tuple[tuple[int, ...], ...]
-) -> tuple[int, dict[int, pa.Table]]:
-    """The number of a group, and its rows by stream."""
-    table = in_utc(pa.Table.from_batches(batches))
-    numbers = table.column(STREAM)
-    streams = {}
-    for stream, columns in enumerate(places):
-        rows = table.filter(pc.equal(numbers, stream))
-        streams[stream] = rows.select([f"s{place}" for place in columns])
-    return table.column(GROUP)[0].as_py(), streams
-
-
 def pilot(plan: ShedJoinExec, inputs: Inputs, cuts: tuple[int, ...]) -> Tally | None:
     """What the rows of a few stretches of time teach; None if there are none.
 
@@ -108,19 +75,7 @@ def pilot(plan: ShedJoinExec, inputs: Inputs, cuts: tuple[int, ...]) -> Tally | 
     layout = Layout(plan.layout.master, cuts=cuts)
     groups = "true" if not cuts else f"{GROUP} % 2 = 1"
     frames = [frame.where(groups) for frame in _grouped(replace(plan, layout=layout), inputs)]
-    spec, shedding, places = plan.spec, plan.shedding, inputs.slots.places
-
-    def learn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        number, streams = _by_stream(batches, places)
-        tally = pilot_group(spec, layout.master, streams, shedding, number)
-        yield pa.RecordBatch.from_pydict({"tally": [pickle.dumps(tally)]})
-
+    learn = learner(plan.spec, layout.master, plan.shedding, inputs.slots.places)
     rows = inputs.union(frames, [GROUP]).repartitionById(layout.groups, GROUP)
     found = rows.groupBy(GROUP).applyInArrow(learn, "tally binary").collect()
     return Tally.sum(pickle.loads(row.tally) for row in found)
-
-
-def in_utc(table: pa.Table) -> pa.Table:
-    """The table with its instants in UTC: Spark sends the session's zone, and takes only UTC back."""
-    schema = pa.schema([field.with_type(utc_type(field.type)) for field in table.schema])
-    return table if schema.equals(table.schema) else table.cast(schema)

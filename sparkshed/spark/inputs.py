@@ -25,10 +25,9 @@ from pyspark.sql.types import (
 )
 
 from sparkshed.spark.catalog import RunSql
+from sparkshed.spark.grouping import STREAM
 from sparkshed.sql.block import JoinBlock, Stream
 from sparkshed.sql.errors import PlanError
-
-STREAM = "__shed_stream"
 
 _NESTED = ("struct", "array", "map")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.planner.physical import (
     BandKernel,
     Direction,

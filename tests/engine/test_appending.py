@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.postings import PostingsFinder
 from sparkshed.engine.vectors import VectorFinder
 from sparkshed.planner.physical import (

@@ -17,7 +17,7 @@ import pytest
 import sparkshed.engine
 from engine.build import lit
 from engine.test_operator import equality, feed, rows, sides, two
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.planner.physical import Kernel, ScanKernel
 from sparkshed.sql.expr import Apply, Call, Expr, PythonPredicate
 from sparkshed.sql.predicate import Predicate

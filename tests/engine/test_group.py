@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sparkshed.engine import JoinOperator, group
+from sparkshed.engine import group
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.experiments.joins import camera_join
 from sparkshed.experiments.output import tables_of
 from sparkshed.planner.adaptation import Policy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, table
 from engine.naive import naive_join, time_of
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 
 ROWS = {2: 14, 3: 8, 4: 5, 5: 4}
 CHUNKS = [1, 3, 7, 1 << 18]

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sparkshed.engine import EvaluationError, JoinOperator
+from sparkshed.engine.errors import EvaluationError
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.sets import MOST_SUBSETS
 from sparkshed.planner.physical import (
     Direction,

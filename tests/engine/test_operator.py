@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from engine.build import lit, within
-from sparkshed.engine import JoinOperator, NullTimeError
 from sparkshed.engine.codes import _NULL
+from sparkshed.engine.errors import NullTimeError
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.planner.physical import (
     BandKernel,
     Direction,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_info
 
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.sampling import SampledPair, hop_fanouts
 from sparkshed.engine.threads import one_thread
 from sparkshed.planner.physical import Direction, EqualityKernel, Hop, JoinSpec, ScanKernel, StreamExec

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.build import World, collect, table
-from sparkshed.engine import JoinOperator
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.experiments.joins import SECOND, camera_join

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, counted
 from engine.test_strategies import batches
-from sparkshed.engine import JoinOperator, streaming
+from sparkshed.engine import streaming
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.keeping import Manifest, MemoryStore
+from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.adaptation import Policy

@@ -9,32 +9,27 @@ decisions of the driver ─────┴▶ union ▶ groupBy(host).transformW
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import pickle
 from typing import Any
 
-import pyarrow as pa
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from sparkshed.engine.wire import batches_of, to_blob
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.planner import Planned
 from sparkshed.planner.streaming import Hosts, StreamingPlan
-from sparkshed.spark.batch import in_utc, output_schema
+from sparkshed.spark.batch import output_schema
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.control import PACKED, SOURCE
 from sparkshed.spark.streaming.driver import listen, register
 from sparkshed.spark.streaming.figures import FRACTIONS, figures_of
+from sparkshed.spark.streaming.packing import HOST, packer, unpack
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
 from sparkshed.spark.streaming.starting import install_starting
 from sparkshed.spark.streaming.watermarks import DELAY, has_watermark, held_back
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.rewrite import output_name, struct_name
-
-HOST = "__shed_host"
-#: Rows and bytes in one blob, about.
-_ROWS, _BYTES = 1 << 18, 8 << 20
 
 
 def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -> DataFrame:
@@ -59,7 +54,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
     for part in more:
         whole = whole.unionAll(part)
     emitted = whole.groupBy("host").transformWithStateInPandas(
-        ShedJoinProcessor(plan, name, keys),
+        ShedJoinProcessor(pickle.dumps(plan), name, keys, expires=plan.expires),
         EMITTED,
         outputMode="append",
         timeMode="EventTime" if plan.expires else "None",
@@ -67,7 +62,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
     )
     observed = emitted.observe(name, *_observed(plan))
     blobs = observed.where("blob IS NOT NULL").select("blob")
-    results = blobs.mapInArrow(_unpack, _schema(plan.spec, inputs))
+    results = blobs.mapInArrow(unpack, _schema(plan.spec, inputs))
     return results.select(*_structs(block))
 
 
@@ -114,7 +109,7 @@ def _spark_hash(value: int) -> int:
 
 def _packed(hosts: Hosts, stream: int, frame: DataFrame, spec: JoinSpec, keys: list[int]) -> DataFrame:
     routed = frame.selectExpr("*", f"{_host(hosts, stream, spec, keys)} AS {HOST}")
-    return routed.mapInArrow(_packer(stream, keys), PACKED)
+    return routed.mapInArrow(packer(stream, keys), PACKED)
 
 
 def _host(hosts: Hosts, stream: int, spec: JoinSpec, keys: list[int]) -> str:
@@ -136,46 +131,6 @@ def _micros(column: str, type_: str) -> str:
     if type_ == "date":
         return f"(unix_date({column}) * 86400000000L)"
     return f"unix_micros(CAST({column} AS TIMESTAMP))"
-
-
-def _packer(stream: int, keys: list[int]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        held: list[pa.RecordBatch] = []
-        count = size = 0
-        for batch in batches:
-            held.append(batch)
-            count += batch.num_rows
-            size += batch.nbytes
-            if count >= _ROWS or size >= _BYTES:
-                yield from _blobs(held, stream, keys)
-                held, count, size = [], 0, 0
-        if count:
-            yield from _blobs(held, stream, keys)
-
-    return pack
-
-
-def _blobs(batches: list[pa.RecordBatch], stream: int, keys: list[int]) -> Iterator[pa.RecordBatch]:
-    """The rows of each host as one blob."""
-    table = in_utc(pa.Table.from_batches(batches))
-    hosts = table.column(HOST)
-    table = table.drop_columns([HOST])
-    if hosts.null_count == len(hosts) or len(keys) == 1:
-        blob = to_blob(table.combine_chunks())
-        found = [(key, blob) for key in keys]
-    else:
-        numbers = hosts.to_numpy()
-        parts = [(key, table.filter(pa.array(numbers == key))) for key in keys]
-        found = [(key, to_blob(part.combine_chunks())) for key, part in parts if part.num_rows]
-    for key, blob in found:
-        columns = [pa.array([key], pa.int32()), pa.array([stream], pa.int32()), pa.array([blob], pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, ["host", "stream", "blob"])
-
-
-def _unpack(batches: Any) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for blob in batch.column(0):
-            yield from batches_of(blob.as_buffer())
 
 
 def _schema(spec: JoinSpec, inputs: Inputs) -> StructType:
