@@ -110,3 +110,11 @@ def test_no_rows_and_few_rows(cameras):
         text = SCANNED + f" WHERE {condition}"
         found = rows(cameras, statement(text, "grubjoin", "budget=0.5", "seed=5"))
         assert found <= rows(cameras, statement(text))
+
+
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+def test_a_budget_of_almost_nothing_finds_almost_nothing(cameras, strategy):
+    whole = rows(cameras, statement(SCANNED))
+    found = rows(cameras, statement(SCANNED, strategy, "budget=1e-9", "seed=5"))
+    assert found <= whole
+    assert sum(found.values()) < 0.02 * sum(whole.values())

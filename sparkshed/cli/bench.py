@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from sparkshed.bench import growth, join, kernels, memory, streaming, targets
+from sparkshed.bench import growth, join, kernels, memory, microbatches, streaming, targets
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
@@ -21,6 +21,7 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
     "kernels": kernels.run,
     "growth": growth.run,
     "memory": memory.run,
+    "microbatches": microbatches.run,
     "streaming": streaming.run,
 }
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one list of rows")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each engine (default: %(default)s)")
-    one = parser.add_argument_group("join, streaming")
+    one = parser.add_argument_group("join, streaming, microbatches")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument("--seconds", type=float, default=60, help="length of the streams")
     many = parser.add_argument_group("kernels, growth, memory")
@@ -90,10 +91,17 @@ def _streaming(args: argparse.Namespace) -> Sections:
         return {"rows": BENCHES["streaming"](spark, args.seconds, _progress)}
 
 
+def _microbatches(args: argparse.Namespace) -> Sections:
+    with local_session(args.master) as spark:
+        rows = BENCHES["microbatches"](spark, args.rate, args.seconds, args.repeats, _progress)
+    return {"rows": rows}
+
+
 _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "join": _join,
     "kernels": _kernels,
     "growth": _growth,
     "memory": _memory,
+    "microbatches": _microbatches,
     "streaming": _streaming,
 }

@@ -22,6 +22,8 @@ from sparkshed.planner.shedding import Shedding
 _LEAST_ROWS = 256
 _MOST_STEPS = 16
 _NEVER = 2**63 - 1
+#: The share of its results that a pilot row looks for at least, however small the budget.
+_LEAST_SEEN = 0.01
 
 STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
 
@@ -66,7 +68,8 @@ def pilot_group(
     seed = (shedding.seed, number)
     # Rows that harvest nothing but are all shredded: they see a share of each window.
     off = (((),) * (len(streams) - 1),) * len(streams)
-    configuration = Configuration(shedding.configuration.orders, shedding.budget, off, off, shred=1.0)
+    seen = max(shedding.budget, _LEAST_SEEN)
+    configuration = Configuration(shedding.configuration.orders, seen, off, off, shred=1.0)
     strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
     operator = JoinOperator(spec, strategy, derived(seed))
     for batch in ({s: rows for s, rows in streams.items() if s != master}, {master: streams[master]}):

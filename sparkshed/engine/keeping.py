@@ -10,7 +10,7 @@ window that was thinned out is written anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -21,8 +21,12 @@ from sparkshed.engine.wire import from_blob, to_blob
 
 #: Number of a basic window, of a stream, and of one of its parts.
 PieceKey = tuple[int, int, int]
+#: Rows and bytes of each piece.
+Pieces = dict[PieceKey, tuple[int, int]]
 #: A window in more parts than this is written anew, in one.
 _MOST_PARTS = 32
+#: Micro-batches after which rows in memory are too old to be brought up to date.
+_REMEMBERED = 16
 
 
 class Store(Protocol):
@@ -82,8 +86,10 @@ class Manifest:
     Attributes:
         marks: Of the plan that wrote it.
         token: Changes with every micro-batch, so that nobody takes older rows in memory for these.
+        former: The tokens before it, the last few.
         sequence: Micro-batches so far.
-        watermark: The last one, in microseconds.
+        watermark: Spark's last one, in microseconds.
+        expired: The last one of the join, by which rows expired.
         seed: Of random choices.
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
@@ -93,12 +99,14 @@ class Manifest:
 
     marks: dict[str, str]
     token: str = ""
+    former: list[str] = field(default_factory=list)
     sequence: int = 0
     watermark: int | None = None
+    expired: int | None = None
     seed: int | None = None
     decision: dict[str, Any] | None = None
     own: dict[str, Any] | None = None
-    pieces: dict[PieceKey, tuple[int, int]] = field(default_factory=dict)
+    pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
 
     @property
@@ -106,13 +114,21 @@ class Manifest:
         """Bytes of all pieces."""
         return sum(size for _, size in self.pieces.values())
 
+    def renew(self, token: str) -> None:
+        """One more micro-batch."""
+        self.former = [*self.former, self.token][-_REMEMBERED:]
+        self.token = token
+        self.sequence += 1
+
     def to_bytes(self) -> bytes:
         """As JSON."""
         data = {
             "marks": self.marks,
             "token": self.token,
+            "former": self.former,
             "sequence": self.sequence,
             "watermark": self.watermark,
+            "expired": self.expired,
             "seed": self.seed,
             "decision": self.decision,
             "own": self.own,
@@ -140,13 +156,34 @@ class Keeper:
 
     def restore(self, operator: JoinOperator) -> None:
         """Fill the windows of a new operator with everything that was written down."""
-        for key in sorted(self.manifest.pieces):
+        self._read(operator, self.manifest.pieces)
+        for stream, numbers in enumerate(self.manifest.thinned):
+            operator.held(stream)[1].thinned.update(numbers)
+
+    def catch_up(self, operator: JoinOperator, pieces: Pieces, thinned: list[list[int]]) -> bool:
+        """Add what came since the windows of an operator were written down; whether that was possible.
+
+        Args:
+            operator: With the rows of an earlier micro-batch.
+            pieces: The pieces of that batch.
+            thinned: The windows that were thinned out then.
+        """
+        now = self.manifest.pieces
+        windows = {key[:2] for key in now}
+        changed = any(now[key] != size if key in now else key[:2] in windows for key, size in pieces.items())
+        if changed or thinned != self.manifest.thinned:
+            return False
+        self._read(operator, now.keys() - pieces.keys())
+        if self.manifest.expired is not None:
+            operator.expire(self.manifest.expired)
+        return True
+
+    def _read(self, operator: JoinOperator, keys: Iterable[PieceKey]) -> None:
+        for key in sorted(keys):
             blob = self.store.get(key)
             self.reads += 1
             self.read_bytes += len(blob)
             operator.restore(key[0], from_blob(blob))
-        for stream, numbers in enumerate(self.manifest.thinned):
-            operator.held(stream)[1].thinned.update(numbers)
 
     def add_newest(self, operator: JoinOperator, streams: int) -> None:
         """Write down the rows of the last micro-batch."""

@@ -1,8 +1,9 @@
 """One host of a streaming join: a micro-batch in, results and a report out, and nothing forgotten.
 
 A worker may be used for the next micro-batch of a host, or another one, or one that was just started. The
-operator with its windows stays in memory under the token of the state that it belongs to; if the state has
-another token, the windows are restored from it. So a worker never joins with rows of a batch that failed.
+operator with its windows stays in memory under the token of the state that it belongs to. If the state has
+another token, the windows are brought up to date where theirs is one of its former ones, and restored from
+scratch otherwise. So a worker never joins with rows of a batch that failed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.group import derived, portions, strategy_of, times_of
-from sparkshed.engine.keeping import Keeper, Manifest, Store
+from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.planner.adaptation import Adapter
@@ -35,11 +36,13 @@ _MOST_CACHED = 16
 
 @dataclass(slots=True)
 class _Live:
-    """A host in memory."""
+    """A host in memory, as it was after the micro-batch with the token."""
 
     token: str
     operator: JoinOperator
     adapter: Adapter | None
+    pieces: Pieces = field(default_factory=dict)
+    thinned: list[list[int]] = field(default_factory=list)
 
 
 _cache: OrderedDict[tuple[str, int], _Live] = OrderedDict()
@@ -82,10 +85,16 @@ class StreamingJoin:
         return self._keeper.manifest
 
     def _revive(self) -> _Live:
-        live = _cache.pop(self._key, None)
-        if live is None or live.token != self._manifest.token:
-            live = self._restored()
-        return live
+        live, manifest = _cache.pop(self._key, None), self._manifest
+        if live is None:
+            return self._restored()
+        if live.token == manifest.token:
+            return live
+        # Another worker did the last batches. A token that is none of theirs is of a batch that failed.
+        known = live.token in manifest.former
+        if known and self._keeper.catch_up(live.operator, live.pieces, live.thinned):
+            return live
+        return self._restored()
 
     def _restored(self) -> _Live:
         plan, shedding = self._plan, self._plan.shedding
@@ -117,6 +126,7 @@ class StreamingJoin:
         late = [0] * len(self._plan.spec.streams)
         watermark = self._own_watermark(watermark)
         if watermark is not None:
+            manifest.expired = watermark
             operator.expire(watermark)
             self._keeper.follow(operator, len(late))
         rows = {}
@@ -205,11 +215,11 @@ class StreamingJoin:
 
     def _commit(self) -> None:
         """Write the manifest under a new token, and keep the host in memory under it."""
-        manifest = self._manifest
-        manifest.sequence += 1
-        manifest.token = self._live.token = secrets.token_hex(8)
+        manifest, live = self._manifest, self._live
+        manifest.renew(secrets.token_hex(8))
         self._keeper.store.save(manifest.to_bytes())
-        _cache[self._key] = self._live
+        live.token, live.pieces, live.thinned = manifest.token, dict(manifest.pieces), manifest.thinned
+        _cache[self._key] = live
         while len(_cache) > _MOST_CACHED:
             _cache.popitem(last=False)
 

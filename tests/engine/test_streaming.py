@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import replace
 from random import Random
 
@@ -35,7 +35,7 @@ def copied(store: MemoryStore) -> MemoryStore:
 
 @pytest.fixture(autouse=True)
 def fresh_workers():
-    streaming._cache.clear()
+    streaming._cache = OrderedDict()
 
 
 def plan_of(spec, shedding=None, **changes) -> StreamingPlan:
@@ -60,14 +60,17 @@ def test_workers_that_change_die_and_repeat_make_no_difference(seed, m):
     cut = batches(rng, world, 4)
     exact, whole = JoinOperator(spec), Counter()
     plan, store, found = plan_of(spec), MemoryStore(), Counter()
+    workers: list[OrderedDict] = [OrderedDict(), OrderedDict(), OrderedDict()]
     for batch in cut:
         whole += collect(exact, batch, spec.chunk)
+        streaming._cache = rng.choice(workers)
         fate = rng.choice(["same worker", "new worker", "fails", "fails half-way"])
         if fate == "new worker":
             streaming._cache.clear()
         elif fate == "fails":
             # The batch is done, but Spark throws its state away and repeats it.
             step(plan, copied(store), batch)
+            streaming._cache = rng.choice(workers)
         elif fate == "fails half-way":
             lost = StreamingJoin(plan, "q", 0, copied(store), lambda: 0.0)
             next(lost.process({s: [rows] for s, rows in batch.items()}, None, None), None)
@@ -106,6 +109,27 @@ def test_a_worker_that_knows_the_state_reads_nothing():
     _, report = step(plan, store, {})
     assert report.reads == store.reads == len(store.pieces) > 0
     assert report.read_bytes == report.state_bytes == sum(map(len, store.pieces.values()))
+
+
+def test_workers_that_take_turns_read_only_what_the_other_one_wrote():
+    plan, store = plan_of(camera_join(3).spec, expires=True), MemoryStore()
+    workers: list[OrderedDict] = [OrderedDict(), OrderedDict()]
+    exact, alone = JoinOperator(plan.spec), MemoryStore()
+    tables, former = cameras(80), set()
+    start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
+    for number, batch in enumerate(cut_by_time(tables, 80, 2)):
+        streaming._cache = workers[number % 2]
+        watermark = start + number * 2 * SECOND
+        before = set(store.pieces)
+        results, report = step(plan, store, batch, watermark=watermark)
+        assert counted(results) == collect_all(exact, batch)
+        _, reference = step(plan, alone, batch, watermark=watermark, name="alone")
+        assert report.streams == reference.streams, "nothing expires twice"
+        assert report.rows == reference.rows
+        if number > 2:
+            assert report.reads <= len(before - former), "only what came since"
+        former = before
+    assert len(store.pieces) > 20
 
 
 def test_whole_windows_expire_with_the_watermark():

@@ -9,10 +9,10 @@ decisions of the driver ─────┴▶ union ▶ groupBy(host).transformW
 from __future__ import annotations
 
 import json
-import pickle
 from typing import Any
 
 import pyspark.sql.functions as F
+from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
@@ -54,7 +54,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
     for part in more:
         whole = whole.unionAll(part)
     emitted = whole.groupBy("host").transformWithStateInPandas(
-        ShedJoinProcessor(pickle.dumps(plan), name, keys, expires=plan.expires),
+        ShedJoinProcessor(cloudpickle.dumps(plan), name, keys, expires=plan.expires),
         EMITTED,
         outputMode="append",
         timeMode="EventTime" if plan.expires else "None",

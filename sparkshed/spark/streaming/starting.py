@@ -23,6 +23,8 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+#: Counting rows makes the store look for each key before it is written; pieces are counted anyway.
+_COUNTING = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 
 _lock = threading.RLock()
 _installed = False
@@ -74,13 +76,14 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
     """Settings for the query that is started meanwhile."""
-    wanted = {_PARTITIONS: str(hosts), _CHANGELOG: "true"}
+    wanted = {_PARTITIONS: str(hosts), _CHANGELOG: "true", _COUNTING: "false"}
     if "RocksDB" not in str(session.conf.get(_PROVIDER)):
         wanted[_PROVIDER] = _ROCKSDB
     with _lock:
         explicit = {key: session.conf.get(key, None) for key in wanted if _is_set(session, key)}
-        if _CHANGELOG in explicit:
-            del wanted[_CHANGELOG]
+        for key in (_CHANGELOG, _COUNTING):
+            if key in explicit:
+                del wanted[key]
         try:
             for key, value in wanted.items():
                 session.conf.set(key, value)
