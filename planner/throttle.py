@@ -84,29 +84,30 @@ class Throttle:
 class BatchThrottle:
     """A throttle for micro-batches, which have a fixed cost that no shedding removes.
 
-    A batch takes a + c·work seconds and should take no longer than the input it covers lasted, I. Only the
-    work can be shed:
+        A batch takes a + c·work seconds and should take no longer than the input it covers lasted, I. Only the
+        work can be shed:
 
-        |<------------ I seconds of input ------------>|
-        |<-- a: fixed -->|<-- c·work: z decides -->|   |
-                                                     headroom
+            |<------------ I seconds of input ------------>|
+            |<-- a: fixed -->|<-- c·work: z decides -->|   |
+                                                         headroom
 
-    a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
-    interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
-    shrinks at once and opens by the boost at most. A first batch without work shows the fixed cost at once;
-    otherwise it is learned when the work changes.
+        a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
+        interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
+        shrinks at once. It opens by the boost, or by half of the way (in the logarithm) where that is more: after a
+    burst almost all of the time is left. A first batch without work shows the fixed cost at once;
+        otherwise it is learned when the work changes.
 
-    Attributes:
-        boost: γ, by which z grows at most.
-        interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
-        headroom: Share of the time that batches may use.
-        fixed_share: Share of the time that the fixed cost may use before batches become longer.
-        memory: Weight of a batch in the fit, compared with the batch after it.
-        floor: z never falls below it.
-        z: The share of the full work for the next batch.
-        beta: Rows processed per second of the last batch over rows arrived per second.
-        fixed: a, seconds.
-        unit: c, seconds per work unit. Zero until a batch with work was seen.
+        Attributes:
+            boost: γ, by which z grows when it is nearly right.
+            interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
+            headroom: Share of the time that batches may use.
+            fixed_share: Share of the time that the fixed cost may use before batches become longer.
+            memory: Weight of a batch in the fit, compared with the batch after it.
+            floor: z never falls below it.
+            z: The share of the full work for the next batch.
+            beta: Rows processed per second of the last batch over rows arrived per second.
+            fixed: a, seconds.
+            unit: c, seconds per work unit. Zero until a batch with work was seen.
     """
 
     boost: float = 1.2
@@ -119,6 +120,7 @@ class BatchThrottle:
     beta: float = field(default=1.0, init=False)
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
+    _needed: float = field(default=0.0, init=False, repr=False)
     _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -153,11 +155,19 @@ class BatchThrottle:
         if self.beta < 1 and work > 0 and duration > _SLOW * (self.fixed + unit * work):
             # It fell behind and was slower than the batches before it by more than noise: believe this one.
             unit = (duration - self.fixed) / work
-        needed = unit * full_work / lasted if rows > 0 else 0.0
+        needed = self._expected(unit * full_work / lasted if rows > 0 else 0.0)
         allowed = self.headroom - self.fixed / self.span if self.span > 0 else self.headroom
         target = allowed / needed if needed > 0 else inf
-        self.z = min(1.0, max(self.floor, min(target, self.boost * self.z)))
+        # Near the right z it opens slowly; where most of the time is left, by half of the way.
+        most = max(self.boost, sqrt(target / self.z)) if isfinite(target) else self.boost
+        self.z = min(1.0, max(self.floor, min(target, most * self.z)))
         return self.z
+
+    def _expected(self, needed: float) -> float:
+        """The share of the time that all of the work may take in the next batch, if it grows as it did."""
+        rise = needed / self._needed if self._needed > 0 else 1.0
+        self._needed = needed
+        return needed * min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else needed
 
     def _learn(self, work: float, duration: float) -> None:
         """Splits durations into fixed cost and work."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from math import sqrt
 from statistics import mean
 
 import pytest
@@ -90,18 +91,25 @@ class Batches:
         return min(1.0, (self.throttle.headroom - self.fixed / span) / needed)
 
 
-def test_z_follows_jumps_of_the_rate_within_two_updates():
+def test_z_follows_jumps_of_the_rate_within_a_few_updates():
     throttle = BatchThrottle(interval=1.5)
     throttle.update(work=0, duration=0.45, rows=0, arriving=0, full_work=0)
     batches = Batches(throttle)
     assert batches.run(1, 5) == [1.0] * 5
     for rate in (5, 10):
-        assert batches.run(rate, 2)[-1] == pytest.approx(batches.target(rate, 1.5), rel=0.02)
+        # A load that grows is expected to grow on, so z is too small at first.
+        first = batches.run(rate, 5)
+        assert 0.5 * batches.target(rate, 1.5) < first[0] < batches.target(rate, 1.5)
+        assert first[-1] == pytest.approx(batches.target(rate, 1.5), rel=0.02)
         assert batches.run(rate, 8) == pytest.approx([batches.target(rate, 1.5)] * 8, rel=0.02)
         assert throttle.beta >= 1.0
         before = throttle.z
-        assert batches.run(1, 2) == pytest.approx([before * 1.2, before * 1.44])
-        assert batches.run(1, 30)[-1] == 1.0
+        after = batches.run(1, 6)
+        # It opens by half of the way, in the logarithm, and near the end by the boost.
+        assert after[0] == pytest.approx(sqrt(before * batches.target(1, 1.5)), rel=0.3)
+        assert after == sorted(after)
+        assert after[-1] > 0.7
+        assert batches.run(1, 8)[-1] == 1.0
 
 
 def test_the_fixed_cost_is_learned_from_any_change_of_the_work():
@@ -145,7 +153,7 @@ def test_a_machine_that_becomes_slower_is_noticed_at_once():
     batches.run(5, 20)
     batches.unit *= 4
     batches.run(5, 2)
-    assert throttle.z == pytest.approx(batches.target(5, 1.0), rel=0.25)
+    assert 0.2 < throttle.z / batches.target(5, 1.0) < 1.25
     assert batches.run(5, 20)[-1] == pytest.approx(batches.target(5, 1.0), rel=0.1)
 
 
@@ -167,8 +175,7 @@ measured = st.one_of(st.just(0.0), st.floats(1e-6, 1e9))
 def test_a_batch_throttle_stays_a_share(updates):
     throttle = BatchThrottle()
     for update in updates:
-        before = throttle.z
-        assert throttle.floor <= throttle.update(*update) <= min(1.0, 1.2 * before)
+        assert throttle.floor <= throttle.update(*update) <= 1.0
         assert throttle.fixed >= 0
         assert throttle.unit >= 0
 
