@@ -84,30 +84,30 @@ class Throttle:
 class BatchThrottle:
     """A throttle for micro-batches, which have a fixed cost that no shedding removes.
 
-        A batch takes a + c·work seconds and should take no longer than the input it covers lasted, I. Only the
-        work can be shed:
+    A batch takes a + c·work seconds and should take no longer than the input it covers lasted, I. Only the
+    work can be shed:
 
-            |<------------ I seconds of input ------------>|
-            |<-- a: fixed -->|<-- c·work: z decides -->|   |
-                                                         headroom
+        |<------------ I seconds of input ------------>|
+        |<-- a: fixed -->|<-- c·work: z decides -->|   |
+                                                     headroom
 
-        a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
-        interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
-        shrinks at once. It opens by the boost, or by half of the way (in the logarithm) where that is more: after a
-    burst almost all of the time is left. A first batch without work shows the fixed cost at once;
-        otherwise it is learned when the work changes.
+    a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
+    interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
+    shrinks at once, by more where the load grows, as it does while windows fill. It opens by the boost, or by
+    half of the way (in the logarithm) where several batches left much of their time, as after a burst. A
+    first batch without work shows the fixed cost at once; otherwise it is learned when the work changes.
 
-        Attributes:
-            boost: γ, by which z grows when it is nearly right.
-            interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
-            headroom: Share of the time that batches may use.
-            fixed_share: Share of the time that the fixed cost may use before batches become longer.
-            memory: Weight of a batch in the fit, compared with the batch after it.
-            floor: z never falls below it.
-            z: The share of the full work for the next batch.
-            beta: Rows processed per second of the last batch over rows arrived per second.
-            fixed: a, seconds.
-            unit: c, seconds per work unit. Zero until a batch with work was seen.
+    Attributes:
+        boost: γ, by which z grows when it is nearly right.
+        interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
+        headroom: Share of the time that batches may use.
+        fixed_share: Share of the time that the fixed cost may use before batches become longer.
+        memory: Weight of a batch in the fit, compared with the batch after it.
+        floor: z never falls below it.
+        z: The share of the full work for the next batch.
+        beta: Rows processed per second of the last batch over rows arrived per second.
+        fixed: a, seconds.
+        unit: c, seconds per work unit. Zero until a batch with work was seen.
     """
 
     boost: float = 1.2
@@ -121,6 +121,7 @@ class BatchThrottle:
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
     _needed: float = field(default=0.0, init=False, repr=False)
+    _ahead: int = field(default=0, init=False, repr=False)
     _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -158,8 +159,11 @@ class BatchThrottle:
         needed = self._expected(unit * full_work / lasted if rows > 0 else 0.0)
         allowed = self.headroom - self.fixed / self.span if self.span > 0 else self.headroom
         target = allowed / needed if needed > 0 else inf
-        # Near the right z it opens slowly; where most of the time is left, by half of the way.
-        most = max(self.boost, sqrt(target / self.z)) if isfinite(target) else self.boost
+        self._ahead = self._ahead + 1 if self.beta > _AHEAD else 0
+        # Near the right z it opens slowly; where batches leave much of their time, by half of the way.
+        most = self.boost
+        if self._ahead > 1 and isfinite(target):
+            most = max(most, sqrt(target / self.z))
         self.z = min(1.0, max(self.floor, min(target, most * self.z)))
         return self.z
 
@@ -241,6 +245,7 @@ _STEEPEST = 2.0  # and by more, for an accident
 _SLOWING = (
     0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
 )
+_AHEAD = 1.5  # input that lasts longer than its batch by this factor leaves room
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 

@@ -217,7 +217,7 @@ OPTIONS: dict[str, Option] = {
             "shred",
             "0.1",
             "a number above 0 and at most 1",
-            "share of new rows that are shredded, at most: joined with a sample of each window, to learn from",
+            "share of new rows, at most, that are joined with a sample of each window, to learn from",
             ("grubjoin", "adaptive"),
             _number(0, 1, open_low=True),
             available=True,
