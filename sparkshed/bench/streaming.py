@@ -94,25 +94,25 @@ def measure(spark: SparkSession, strategy: str, rate: float, over: float, second
         with LiveCameras(folder / "input", nonaligned(3), lambda _: rate) as cameras:
             began = time.monotonic()
             with started(spark, strategy, folder, cameras) as query:
-                _wait_for_rows(query)
+                wait_for_rows(query)
                 time.sleep(seconds)
                 elapsed = time.monotonic() - began
-                waiting = _waiting(query, cameras, rate)
+                left = waiting(query, cameras, rate)
         history = sparkshed.history(query)
         # Rows that wait have no results yet, so the truth is that of the rows that were taken.
         taken = [int(history[f"c{number}.arrived"].sum()) for number in (1, 2, 3)]
         truth = cameras.true_results(WINDOW, DISTANCE, _SAMPLE, taken)
-    return _summary(strategy, rate, over, history, waiting, elapsed, truth)
+    return _summary(strategy, rate, over, history, left, elapsed, truth)
 
 
 @contextmanager
 def started(
-    spark: SparkSession, strategy: str, folder: Path, cameras: LiveCameras
+    spark: SparkSession, strategy: str, folder: Path, cameras: LiveCameras, **options: str
 ) -> Iterator[StreamingQuery]:
-    """The join of live cameras, running."""
+    """The join of live cameras, running; `options` are those of their files."""
     for own in cameras.folders:
         path = str(own)
-        stream = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
+        stream = spark.readStream.schema(spark.read.parquet(path).schema).options(**options).parquet(path)
         stream.withWatermark("ts", "2 seconds").createOrReplaceTempView(own.name)
     frame = spark.sql(camera_sql(3, hint=f"SHED({strategy})"))
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
@@ -123,7 +123,7 @@ def started(
         query.stop()
 
 
-def _wait_for_rows(query: StreamingQuery) -> None:
+def wait_for_rows(query: StreamingQuery) -> None:
     """Until a micro-batch joined something; the first one takes long, as workers start."""
     deadline = time.monotonic() + _PATIENCE
     while not sparkshed.progress(query):
@@ -134,7 +134,7 @@ def _wait_for_rows(query: StreamingQuery) -> None:
         time.sleep(0.1)
 
 
-def _waiting(query: StreamingQuery, cameras: LiveCameras, rate: float) -> float:
+def waiting(query: StreamingQuery, cameras: LiveCameras, rate: float) -> float:
     """Seconds of input that no finished micro-batch has taken."""
     taken = int(sparkshed.history(query)["c1.arrived"].sum())
     return (cameras.rows - taken) / rate

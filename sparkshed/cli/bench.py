@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from sparkshed.bench import growth, join, kernels, memory, microbatches, streaming, targets
+from sparkshed.bench import growth, join, kernels, memory, microbatches, soak, streaming, targets
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
@@ -22,6 +22,7 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
     "growth": growth.run,
     "memory": memory.run,
     "microbatches": microbatches.run,
+    "soak": soak.run,
     "streaming": streaming.run,
 }
 
@@ -32,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one list of rows")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each engine (default: %(default)s)")
-    one = parser.add_argument_group("join, streaming, microbatches")
+    one = parser.add_argument_group("join, microbatches, soak, streaming")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument("--seconds", type=float, default=60, help="length of the streams")
     many = parser.add_argument_group("kernels, growth, memory")
@@ -86,6 +87,11 @@ def _memory(args: argparse.Namespace) -> Sections:
         return {"rows": BENCHES["memory"](launch, args.scale, _progress)}
 
 
+def _soak(args: argparse.Namespace) -> Sections:
+    with local_session(args.master) as spark:
+        return {"rows": BENCHES["soak"](spark, args.rate, args.seconds, _progress)}
+
+
 def _streaming(args: argparse.Namespace) -> Sections:
     with local_session(args.master) as spark:
         return {"rows": BENCHES["streaming"](spark, args.seconds, _progress)}
@@ -103,5 +109,6 @@ _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "growth": _growth,
     "memory": _memory,
     "microbatches": _microbatches,
+    "soak": _soak,
     "streaming": _streaming,
 }

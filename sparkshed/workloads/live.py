@@ -33,6 +33,7 @@ class LiveCameras:
         *,
         every: float = 0.5,
         seed: int = 1,
+        remember: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Write nothing yet.
@@ -43,6 +44,7 @@ class LiveCameras:
             rate: Rows per second of each camera, by the seconds since the start.
             every: Seconds between files.
             seed: Of times and values.
+            remember: Whether the true answer will be asked for.
             clock: Seconds of the epoch.
         """
         self.folders = [folder / f"cam{number + 1}" for number, _ in enumerate(cameras.tau)]
@@ -55,6 +57,7 @@ class LiveCameras:
         self._rate = rate
         self._every = every
         self._clock = clock
+        self._remember = remember
         self._generator = np.random.default_rng(seed)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -89,8 +92,9 @@ class LiveCameras:
             noise = self._generator.normal(0, self._cameras.kappa[number], count)
             values = (_DOMAIN / _PERIOD * (times + self._cameras.tau[number]) + noise) % _DOMAIN
             micros = (times * _SECOND).astype(np.int64)
-            self.times[number].append(micros)
-            self.values[number].append(values)
+            if self._remember:
+                self.times[number].append(micros)
+                self.values[number].append(values)
             ids = np.arange(self.rows, self.rows + count)
             columns = [pa.array(micros).cast(SCHEMA.field("ts").type), pa.array(values), pa.array(ids)]
             draft = folder / f"_{self._written:06}.parquet"

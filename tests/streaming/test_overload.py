@@ -1,8 +1,10 @@
-"""The overload benchmark: what it calls the truth is the truth."""
+"""The streaming benchmarks: what they call the truth is the truth, and both sides do the same."""
 
 from __future__ import annotations
 
-from sparkshed.bench import streaming
+import pytest
+
+from sparkshed.bench import microbatches, soak, streaming
 
 
 def test_the_exact_join_of_live_cameras_delivers_everything(enabled):
@@ -12,3 +14,28 @@ def test_the_exact_join_of_live_cameras_delivers_everything(enabled):
     assert found.results > 0
     assert found.batches >= 1
     assert set(found.as_dict()) >= {"settled", "waiting", "over"}
+
+
+def test_both_sides_of_the_micro_batches_find_the_same(enabled, tmp_path):
+    for number in (1, 2):
+        case = list(microbatches._cases(12, 8))[number]
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        microbatches._write(case, folder)
+        found = {
+            engine: microbatches._measure(enabled, case, engine, frame, folder, 0)
+            for engine, frame in case.sides.items()
+        }
+        assert found["spark"].results == found["sparkshed"].results > 0
+        assert found["spark"].batches == found["sparkshed"].batches == case.files
+        rows = list(microbatches._compared(case, found))
+        assert rows[1].ratio_to_sparkshed == 1 != rows[0].ratio_to_sparkshed
+
+
+def test_a_long_run_is_watched(enabled, pytestconfig):
+    if not pytestconfig.getoption("--long"):
+        pytest.skip("takes half a minute; --long")
+    rows = soak.run(enabled, 60.0, 20.0, lambda line: None)
+    assert len(rows) == 10
+    assert all(row.jvm_mb > 100 and row.workers_mb > 50 for row in rows)
+    assert rows[-1].window_rows > 0
