@@ -38,14 +38,28 @@ def workers(pid: int) -> list[int]:
     return found
 
 
-def live_and_die(folder: Path, rng: Random, seconds: float | None) -> int:
-    """Run the child until it is done, or kill it so many seconds after its query started."""
+def committed(folder: Path) -> int:
+    """How many micro-batches have ended."""
+    commits = folder / "checkpoint" / "commits"
+    return sum(own.name.isdigit() for own in commits.iterdir()) if commits.exists() else 0
+
+
+def live_and_die(folder: Path, rng: Random, seconds: float | None, batches: int = 0) -> int:
+    """Run the child until it is done, or kill it.
+
+    Args:
+        folder: Of the child.
+        rng: Decides which workers die, and when.
+        seconds: When it is killed, from the moment in which its query started; None lets it live.
+        batches: Micro-batches that it is to end before that moment.
+    """
+    wanted = committed(folder) + batches
     (folder / "started").unlink(missing_ok=True)
     with (folder / "log").open("ab") as log:
         child = subprocess.Popen([sys.executable, str(CHILD), str(folder)], stdout=log, stderr=log)
     killed = 0
     try:
-        while not (folder / "started").exists() and child.poll() is None:
+        while child.poll() is None and not ((folder / "started").exists() and committed(folder) >= wanted):
             time.sleep(0.05)
         deadline = time.monotonic() + (seconds if seconds is not None else 600)
         while child.poll() is None and time.monotonic() < deadline:
@@ -71,13 +85,16 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(spark, tmp_path, pyt
     as_tables(spark, tmp_path, ["a", "b", "c"])
     whole = multiset(spark.sql(TEXT.format(hint="")))
     deaths = workers_killed = 0
+    moments = set()
     while deaths < kills and not (tmp_path / "done").exists():
-        workers_killed += live_and_die(tmp_path, rng, rng.uniform(0, 4))
+        workers_killed += live_and_die(tmp_path, rng, rng.uniform(0, 4), rng.choice([0, 1, 1, 2]))
         deaths += not (tmp_path / "done").exists()
+        moments.add(committed(tmp_path))
     live_and_die(tmp_path, rng, None)
     log = (tmp_path / "log").read_text(errors="replace")[-3000:]
     assert (tmp_path / "done").exists(), log
     assert multiset(spark.read.parquet(str(tmp_path / "out"))) == whole
     assert sum(whole.values()) > 50 * files
     assert deaths == kills, f"only {deaths} deaths before it was done"
+    assert len(moments) > kills / 3, f"it died again and again at the same place: {sorted(moments)}"
     print(f"{deaths} deaths, {workers_killed} workers killed, {sum(whole.values())} rows")

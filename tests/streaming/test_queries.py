@@ -210,6 +210,28 @@ def test_another_query_on_the_same_checkpoint_is_refused(feeds):
         start(spark.sql(changed), folder).awaitTermination()
 
 
+def test_a_join_that_sheds_is_not_continued_exactly(feeds):
+    spark, folder, _ = feeds
+    finished(start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder))
+    with pytest.raises(sparkshed.PlanError, match=r"3 sources and this one has 2.*checkpointLocation"):
+        start(spark.sql(TEXT.format(hint=hint("exact"))), folder)
+
+
+def test_keys_that_are_null_match_nothing_and_errors_are_sparks_own(feeds):
+    spark, folder, _ = feeds
+    text = f"SELECT {{hint}} a.id i, b.id j FROM a JOIN b ON a.k = b.k AND a.tags[0] = b.tags[1] AND {W}"
+    broken = text.replace("a.tags[0]", "a.tags[7]")
+    as_tables(spark, folder, ["a", "b"])
+    whole = multiset(spark.sql(text.format(hint="")))
+    assert spark.table("a").where("k IS NULL OR tags IS NULL").count() > 0
+    with pytest.raises(Exception, match="INVALID_ARRAY_INDEX"):
+        spark.sql(broken.format(hint="")).collect()
+    as_streams(spark, folder, ["a", "b"])
+    assert multiset(run(spark.sql(text.format(hint=hint("exact"))), folder / "null")) == whole
+    with pytest.raises(StreamingQueryException, match="INVALID_ARRAY_INDEX"):
+        start(spark.sql(broken.format(hint=hint("exact"))), folder / "broken").awaitTermination()
+
+
 def test_figures_for_users_and_for_other_listeners(feeds):
     spark, folder, whole = feeds
     query = finished(start(spark.sql(TEXT.format(hint=hint("grubjoin", "budget=1"))), folder))

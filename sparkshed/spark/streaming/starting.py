@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
+from sparkshed.spark.streaming.checkpoints import refuse_other_sources
 from sparkshed.spark.streaming.driver import controllers_of, listen
 from sparkshed.spark.streaming.watermarks import metrics_of
 
@@ -36,6 +37,8 @@ def install_starting() -> None:
     with _lock:
         if not _installed:
             DataStreamWriter.trigger = _remembering(DataStreamWriter.trigger)  # type: ignore[method-assign]
+            DataStreamWriter.option = _locating(DataStreamWriter.option)  # type: ignore[method-assign]
+            DataStreamWriter.options = _locating(DataStreamWriter.options)  # type: ignore[method-assign]
             DataStreamWriter.start = _starting(DataStreamWriter.start)  # type: ignore[method-assign]
             DataStreamWriter.toTable = _starting(DataStreamWriter.toTable)  # type: ignore[method-assign]
             _installed = True
@@ -50,6 +53,20 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
     return trigger
 
 
+def _locating(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember where the checkpoint is, whether `option` or `options` says so."""
+
+    @functools.wraps(original)
+    def locate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = dict([args]) if len(args) == 2 else kwargs
+        for key, value in given.items():
+            if str(key).lower() == "checkpointlocation":
+                self._shed_checkpoint = str(value)
+        return original(self, *args, **kwargs)
+
+    return locate
+
+
 def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -58,6 +75,9 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         session = self._df.sparkSession
+        location = kwargs.get("checkpointLocation") or getattr(self, "_shed_checkpoint", None)
+        if location:
+            refuse_other_sources(self._df, location)
         listen(session)
         with ExitStack() as prepared:
             for controller in controllers:
