@@ -24,8 +24,8 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## A three-way camera join: the query, its plan, its rows, its time beside Spark's
 	@$(JAVA) $(BIN)/sparkshed demo
 
-bench: $(STAMP) ## Time every kind of join beside its peers (about half an hour)
-	@$(JAVA) $(BIN)/sparkshed bench join && $(BIN)/sparkshed bench kernels
+bench: $(STAMP) ## Time every kind of join, in batch and streaming, beside its peers (about an hour)
+	@$(JAVA) for name in join kernels microbatches streaming; do $(BIN)/sparkshed bench $$name || exit 1; done
 
 lint: $(STAMP) ## Style and types
 	$(BIN)/ruff check .
