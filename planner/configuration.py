@@ -59,8 +59,9 @@ class Configuration:
             object.__setattr__(self, "tries", tuple(prod(thins) for thins in self.thins))
         if not self.horizons:
             object.__setattr__(self, "horizons", (None,) * count)
-        if not len(self.dear) == len(self.cheap) == len(self.keep) == len(self.horizons) == count:
-            msg = "a configuration needs an order, two harvests, a share and a horizon for each stream"
+        told = (self.dear, self.cheap, self.keep, self.thins, self.tries, self.horizons)
+        if any(len(own) != count for own in told):
+            msg = "a configuration needs an order, two harvests, shares and a horizon for each stream"
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:
             msg = f"throttle {self.throttle}, mix {self.mix} and shred {self.shred} are shares"

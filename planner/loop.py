@@ -144,16 +144,17 @@ class ControlLoop:
             return not (configuration.is_exact and configuration.orders == self._plan.orders)
         if configuration.is_exact and last.is_exact and configuration.orders == last.orders:
             return False
-        same = (last.orders, last.dear, last.cheap) == (
+        same = (last.orders, last.dear, last.cheap, last.horizons) == (
             configuration.orders,
             configuration.dear,
             configuration.cheap,
+            configuration.horizons,
         )
         moved = max(
             abs(new - old) / max(old, 1e-9)
             for new, old in zip(
-                (configuration.throttle, configuration.mix, *configuration.keep),
-                (last.throttle, last.mix, *last.keep),
+                (configuration.throttle, configuration.mix, configuration.shred, *configuration.keep),
+                (last.throttle, last.mix, last.shred, *last.keep),
                 strict=True,
             )
         )

@@ -111,8 +111,10 @@ def _later(known: DirectionTally, origin: frozenset[int]) -> float:
     ratios = []
     for (joined, target), hop in known.hops.items():
         first = known.hops.get((origin, target))
-        if len(joined) > 1 and first is not None and min(hop.partials.sum(), first.partials.sum()) > 0:
-            ratios.append(hop.per_probe(hop.partials).sum() / first.per_probe(first.partials).sum())
+        if len(joined) > 1 and first is not None:
+            found, usual = (float(own.per_probe(own.partials).sum()) for own in (hop, first))
+            if min(found, usual) > 0:
+                ratios.append(found / usual)
     return min(1.0, float(np.exp(np.mean(np.log(ratios))))) if ratios else 1.0
 
 

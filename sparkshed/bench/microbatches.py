@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 import sparkshed
 from sparkshed.bench.timing import WrongResult
+from sparkshed.spark.streaming.starting import is_set
 from sparkshed.workloads.cameras import camera_sql, camera_streams, camera_table, nonaligned
 
 if TYPE_CHECKING:
@@ -222,14 +223,17 @@ def _tuned(spark: SparkSession) -> Iterator[None]:
     A query of sparkshed brings its own settings.
     """
     wanted = {_PARTITIONS: str(spark.sparkContext.defaultParallelism), _PROVIDER: _DEFAULT_STORE}
-    former = {key: str(spark.conf.get(key)) for key in wanted}
+    former = {key: spark.conf.get(key) if is_set(spark, key) else None for key in wanted}
     for key, value in wanted.items():
         spark.conf.set(key, value)
     try:
         yield
     finally:
-        for key, value in former.items():
-            spark.conf.set(key, value)
+        for key, explicit in former.items():
+            if explicit is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, explicit)
 
 
 def _median(rows: Sequence[Row]) -> Row:

@@ -68,7 +68,7 @@ def run(spark: SparkSession, rate: float, seconds: float, progress: Callable[[st
             wait_for_rows(query)
             began, seen = time.monotonic(), 0
             for part in range(1, _PARTS + 1):
-                memory = []
+                memory = [_memory(jvm)]
                 while time.monotonic() < began + part * seconds / _PARTS:
                     memory.append(_memory(jvm))
                     time.sleep(min(_EVERY, seconds / _PARTS / 2))

@@ -95,6 +95,7 @@ class Manifest:
         own: The configuration that the host chose for itself.
         pieces: Rows and bytes of each piece.
         thinned: Windows that were thinned out, by stream.
+        next_part: Number of the next part; never used twice, so that a key says what is in its piece.
     """
 
     marks: dict[str, str]
@@ -108,6 +109,7 @@ class Manifest:
     own: dict[str, Any] | None = None
     pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
+    next_part: int = 0
 
     @property
     def size(self) -> int:
@@ -134,6 +136,7 @@ class Manifest:
             "own": self.own,
             "pieces": [[*key, *value] for key, value in self.pieces.items()],
             "thinned": self.thinned,
+            "next_part": self.next_part,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -170,12 +173,13 @@ class Keeper:
         """
         now = self.manifest.pieces
         windows = {key[:2] for key in now}
-        changed = any(now[key] != size if key in now else key[:2] in windows for key, size in pieces.items())
+        # Pieces go with their window. Where it is still there, it was written anew.
+        changed = any(key[:2] in windows for key in pieces.keys() - now.keys())
         if changed or thinned != self.manifest.thinned:
             return False
         self._read(operator, now.keys() - pieces.keys())
         if self.manifest.expired is not None:
-            operator.expire(self.manifest.expired)
+            operator.expire(self.manifest.expired, evict=False)
         return True
 
     def _read(self, operator: JoinOperator, keys: Iterable[PieceKey]) -> None:
@@ -199,20 +203,21 @@ class Keeper:
                 self._append(operator, stream, int(numbers[part[0] - start]), part)
 
     def _append(self, operator: JoinOperator, stream: int, window: int, rows: Any) -> None:
-        parts = [key for key in self.manifest.pieces if key[:2] == (stream, window)]
-        if len(parts) >= _MOST_PARTS:
+        if sum(key[:2] == (stream, window) for key in self.manifest.pieces) >= _MOST_PARTS:
             self._rewrite(operator, stream, window)
-            return
-        self._put((stream, window, 1 + max((part for _, _, part in parts), default=-1)), operator, rows)
+        else:
+            self._put(stream, window, operator, rows)
 
-    def _put(self, key: PieceKey, operator: JoinOperator, rows: Any) -> None:
+    def _put(self, stream: int, window: int, operator: JoinOperator, rows: Any) -> None:
+        key = (stream, window, self.manifest.next_part)
+        self.manifest.next_part += 1
         blob = to_blob(operator.held(key[0])[0].snapshot(rows))
         self.store.put(key, blob)
         self.manifest.pieces[key] = (len(rows), len(blob))
 
     def _rewrite(self, operator: JoinOperator, stream: int, window: int) -> None:
         self._forget(stream, window)
-        self._put((stream, window, 0), operator, operator.held(stream)[1].rows_of(window))
+        self._put(stream, window, operator, operator.held(stream)[1].rows_of(window))
 
     def _forget(self, stream: int, window: int) -> None:
         for key in [key for key in self.manifest.pieces if key[:2] == (stream, window)]:

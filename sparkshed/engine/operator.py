@@ -186,13 +186,14 @@ class JoinOperator:
         arrays = [results.payload(o.stream, o.column) for o in output]
         return pa.RecordBatch.from_arrays(arrays, [o.name for o in output])
 
-    def expire(self, watermark_us: int) -> int:
+    def expire(self, watermark_us: int, *, evict: bool = True) -> int:
         """Drop whole basic windows that no row with `time >= watermark_us` can match.
 
         Where the strategy's configuration has a horizon, windows beyond it are thinned out, too.
 
         Args:
             watermark_us: Earliest time of any row still to come, in microseconds.
+            evict: Whether windows beyond the horizon are thinned out.
 
         Returns:
             How many rows were dropped.
@@ -205,7 +206,7 @@ class JoinOperator:
                 continue
             rows = windows.expire(watermark_us - retention)
             self.statistics.streams[k].expired += rows
-            dropped += rows + self._evict(k, watermark_us)
+            dropped += rows + (self._evict(k, watermark_us) if evict else 0)
             if store.size > 2 * windows.size:
                 former = windows.renumber()
                 store.compact(former)

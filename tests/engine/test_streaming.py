@@ -132,6 +132,66 @@ def test_workers_that_take_turns_read_only_what_the_other_one_wrote():
     assert len(store.pieces) > 20
 
 
+def rows_at(start: float, count: int = 1) -> pa.Table:
+    """Rows with the same value, in the second that begins then."""
+    times = [round((start + number / count) * SECOND) for number in range(count)]
+    return pa.table(
+        {
+            "ts": pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "x": pa.array([1.0] * count),
+            "id": pa.array(range(count)),
+        }
+    )
+
+
+def take_turns(plan, workers, script) -> list[tuple[int, int]]:
+    """Results and rows in the windows after each batch, done by the workers with these numbers."""
+    store, caches, found = MemoryStore(), [OrderedDict() for _ in workers], []
+    for worker, (batch, watermark, decision) in zip(workers, script, strict=True):
+        streaming._cache = caches[worker]
+        results, report = step(plan, store, batch, decision, watermark * SECOND)
+        found.append((sum(r.num_rows for r in results), report.rows))
+        assert sum(rows for rows, _ in Manifest.from_bytes(store.manifest).pieces.values()) == report.rows
+    return found
+
+
+def test_a_window_that_expired_and_came_back_is_not_taken_for_the_old_one():
+    spec = camera_join(2, window=20, basic=10).spec
+    # Rows of the first stream only meet later ones of the second, so they need not be kept.
+    one_sided = replace(spec, bounds=((0, spec.bounds[0][1]), (0, 0)))
+    plan = plan_of(one_sided, expires=True)
+    script = [
+        ({0: rows_at(1003)}, 1000, None),
+        ({0: rows_at(1007)}, 1005, None),
+        ({1: rows_at(1006)}, 1005, None),
+    ]
+    alone = take_turns(plan, [0, 0, 0], script)
+    assert alone[-1][0] == 1
+    assert take_turns(plan, [0, 1, 0], script) == alone
+
+
+def test_workers_that_catch_up_do_not_thin_windows_by_an_old_decision():
+    join = camera_join(2)
+    plan = plan_of(join.spec, shedding_of(join, 1.0), expires=True)
+    near = Configuration(join.spec.orders, 0.5, shred=0.1, horizons=(4 * SECOND, 4 * SECOND), reserve=0.2)
+    script = [
+        ({0: rows_at(1000, 100)}, 1000, Decision(1, near)),
+        ({0: rows_at(1010, 10)}, 1009, Decision(2, Configuration(join.spec.orders, shred=0.1))),
+        ({1: rows_at(1010)}, 1009, None),
+    ]
+    alone = take_turns(plan, [0, 0, 0], script)
+    assert alone[-1][0] == 110
+    assert take_turns(plan, [0, 1, 0], script) == alone
+
+
+def test_windows_in_many_parts_are_written_anew_and_read_again():
+    plan = plan_of(camera_join(2, window=100, basic=100).spec, expires=True)
+    script = [({number % 2: rows_at(1000 + number)}, 1000, None) for number in range(90)]
+    alone = take_turns(plan, [0] * 90, script)
+    rng = Random(3)
+    assert take_turns(plan, [rng.randrange(3) for _ in range(90)], script) == alone
+
+
 def test_whole_windows_expire_with_the_watermark():
     join, store = camera_join(3), MemoryStore()
     plan = plan_of(join.spec, expires=True)

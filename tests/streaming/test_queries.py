@@ -54,9 +54,11 @@ def eventually(true) -> None:
     pytest.fail("it did not become true")
 
 
-def finished(query):
-    """The query, when it is done and its figures have arrived."""
+def finished(query, *, again: bool = False):
+    """The query, when it is done and its figures have arrived; there are none where all was joined before."""
     query.awaitTermination()
+    if again:
+        return query
     last = [p.batchId for p in query.recentProgress if p.numInputRows][-1]
     eventually(lambda: len(found := sparkshed.history(query)) and found["batch"].max() >= last)
     return query
@@ -213,8 +215,15 @@ def test_another_query_on_the_same_checkpoint_is_refused(feeds):
 def test_a_join_that_sheds_is_not_continued_exactly(feeds):
     spark, folder, _ = feeds
     finished(start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder))
-    with pytest.raises(sparkshed.PlanError, match=r"3 sources and this one has 2.*checkpointLocation"):
+    with pytest.raises(
+        sparkshed.PlanError, match=r"by a join that sheds.*this is an exact.*checkpointLocation"
+    ):
         start(spark.sql(TEXT.format(hint=hint("exact"))), folder)
+    exact = spark.sql(TEXT.format(hint=hint("exact")))
+    finished(start(exact, folder / "exact"))
+    finished(start(exact, folder / "exact"), again=True)
+    with pytest.raises(sparkshed.PlanError, match=r"by an exact join.*this is a join that sheds"):
+        start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder / "exact")
 
 
 def test_keys_that_are_null_match_nothing_and_errors_are_sparks_own(feeds):

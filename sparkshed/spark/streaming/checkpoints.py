@@ -1,7 +1,7 @@
 """Checkpoints that belong to another query, found before anything starts.
 
-Hosts compare their state with the plan, and name what differs. But a query with more or fewer sources than
-its checkpoint never gets that far.
+Hosts compare their state with the plan, and name what differs. But the exact join has one source fewer than
+joins that shed, which also read decisions, and Spark stops a query whose sources do not fit its log.
 """
 
 from __future__ import annotations
@@ -9,30 +9,33 @@ from __future__ import annotations
 from contextlib import suppress
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from sparkshed.spark.streaming.watermarks import sources_of
 from sparkshed.sql.errors import PlanError
 
 
-def refuse_other_sources(frame: DataFrame, location: str) -> None:
-    """Refuse a checkpoint of a query with another number of sources.
+def refuse_other_kind(session: SparkSession, location: str, *, sheds: bool) -> None:
+    """Refuse the checkpoint of an exact join for one that sheds, and the other way round.
 
     Raises:
         PlanError: It is one.
     """
-    known, own = _logged_sources(frame.sparkSession, location), sources_of(frame)
-    if known is not None and known != own:
+    offsets = _logged(session, location)
+    if offsets is None:
+        return
+    # Offsets of decisions, see `control`; those of other sources are not like that.
+    shed = any(own == "{}" or '"decision":' in own for own in offsets)
+    if shed != sheds:
+        kinds = ("an exact join", "a join that sheds")
         msg = (
-            f"the checkpoint {location} was written by another query: it has {known} sources and this one "
-            f"has {own}. The exact join has one fewer than joins that shed, which also read decisions. Fix: "
-            "give this query a checkpointLocation of its own, or run the statement that it was made by."
+            f"the checkpoint {location} was written by {kinds[shed]}, and this is {kinds[sheds]}. Fix: give "
+            "this query a checkpointLocation of its own, or run the statement that it was made by."
         )
         raise PlanError(msg)
 
 
-def _logged_sources(session: SparkSession, location: str) -> int | None:
-    """Sources in the newest offsets of a checkpoint; None if there are none that can be read."""
+def _logged(session: SparkSession, location: str) -> list[str] | None:
+    """The newest offset of each source in a checkpoint; None if there are none that can be read."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     # What cannot be read here Spark finds out itself.
@@ -50,6 +53,6 @@ def _logged_sources(session: SparkSession, location: str) -> int | None:
         finally:
             stream.close()
         # A version, the metadata, and one line for each source.
-        version, _, *offsets = text.splitlines()
-        return len(offsets) if version == "v1" else None
+        lines = text.strip("\n").split("\n")
+        return lines[2:] if lines[0] == "v1" and len(lines) > 2 else None
     return None

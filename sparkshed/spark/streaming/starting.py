@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
-from sparkshed.spark.streaming.checkpoints import refuse_other_sources
+from sparkshed.spark.streaming.checkpoints import refuse_other_kind
 from sparkshed.spark.streaming.driver import controllers_of, listen
 from sparkshed.spark.streaming.watermarks import metrics_of
 
@@ -77,7 +77,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         session = self._df.sparkSession
         location = kwargs.get("checkpointLocation") or getattr(self, "_shed_checkpoint", None)
         if location:
-            refuse_other_sources(self._df, location)
+            sheds = any(own.channel is not None for own in controllers)
+            refuse_other_kind(session, str(location), sheds=sheds)
         listen(session)
         with ExitStack() as prepared:
             for controller in controllers:
@@ -100,7 +101,7 @@ def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
     if "RocksDB" not in str(session.conf.get(_PROVIDER)):
         wanted[_PROVIDER] = _ROCKSDB
     with _lock:
-        explicit = {key: session.conf.get(key, None) for key in wanted if _is_set(session, key)}
+        explicit = {key: session.conf.get(key, None) for key in wanted if is_set(session, key)}
         for key in (_CHANGELOG, _COUNTING):
             if key in explicit:
                 del wanted[key]
@@ -116,6 +117,6 @@ def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
                     session.conf.unset(key)
 
 
-def _is_set(session: SparkSession, key: str) -> bool:
+def is_set(session: SparkSession, key: str) -> bool:
     """Whether the session says something of its own."""
     return bool(session._jsparkSession.sessionState().conf().contains(key))

@@ -94,13 +94,3 @@ def metrics_of(frame: DataFrame) -> list[str]:
         for node in _nodes(frame._jdf.queryExecution().analyzed())
         if node.getClass().getSimpleName() == "CollectMetrics"
     ]
-
-
-def sources_of(frame: DataFrame) -> int:
-    """How many streams a plan reads."""
-    found: list[Any] = []
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):
-        leaf = node.isStreaming() and node.children().isEmpty()
-        if leaf and not any(node.equals(other) for other in found):
-            found.append(node)
-    return len(found)
