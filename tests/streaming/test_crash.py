@@ -78,7 +78,7 @@ def live_and_die(folder: Path, rng: Random, seconds: float | None, batches: int 
 
 def test_a_process_that_is_killed_loses_and_doubles_nothing(spark, tmp_path, pytestconfig):
     rng = Random(11)
-    kills, files = (25, 60) if pytestconfig.getoption("--long") else (2, 8)
+    kills, files = (25, 60) if pytestconfig.getoption("--long") else (1, 6)
     for number, name in enumerate("abc"):
         table = disordered(rng, rows_of(rng, number, 20 * files, 2 * files), 1.9)
         write(tmp_path / name, table, cuts(rng, table.num_rows, files))
