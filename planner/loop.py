@@ -107,9 +107,6 @@ class ControlLoop:
         work = float(sum(sum(own.work) for own in reports))
         asked = self._asked.get(reports[0].version, self.throttle.z)
         self.throttle.update(work, timing.duration, rows, rows / timing.lasted, work / asked)
-        if self.throttle.beta < _BEHIND:
-            # A batch that fell behind leaves a longer one to come, while windows may still be filling.
-            self.throttle.z = max(self.throttle.floor, self.throttle.z * self.throttle.beta)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None

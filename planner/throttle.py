@@ -157,7 +157,7 @@ class BatchThrottle:
             # It fell behind and was slower than the batches before it by more than noise: believe this one.
             unit = (duration - self.fixed) / work
         needed = self._expected(unit * full_work / lasted if rows > 0 else 0.0)
-        allowed = self.headroom - self.fixed / self.span if self.span > 0 else self.headroom
+        allowed = self._allowed(duration)
         target = allowed / needed if needed > 0 else inf
         self._ahead = self._ahead + 1 if self.beta > _AHEAD else 0
         # Near the right z it opens slowly; where batches leave much of their time, by half of the way.
@@ -166,6 +166,17 @@ class BatchThrottle:
             most = max(most, sqrt(target / self.z))
         self.z = min(1.0, max(self.floor, min(target, most * self.z)))
         return self.z
+
+    def _allowed(self, duration: float) -> float:
+        """The share of the time that the input of the next batch lasted which its work may take.
+
+        That input came while the last batch ran. If it is longer than planned, the next one should be
+        shorter, half of the way (in the logarithm), so that what waits becomes less.
+        """
+        if self.span <= 0:
+            return self.headroom
+        waits = max(self.span, duration)
+        return max(_LEAST_ALLOWED, self.headroom * sqrt(self.span / waits) - self.fixed / waits)
 
     def _expected(self, needed: float) -> float:
         """The share of the time that all of the work may take in the next batch, if it grows as it did."""
@@ -245,6 +256,7 @@ _STEEPEST = 2.0  # and by more, for an accident
 _SLOWING = (
     0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
 )
+_LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much waits
 _AHEAD = 1.5  # input that lasts longer than its batch by this factor leaves room
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
