@@ -56,6 +56,7 @@ class ControlLoop:
         self._decided = float("-inf")
         self._published: Configuration | None = None
         self._full_per_row: list[float] | None = None
+        self._unasked = False
         # z as it was asked for, by the version of the decision; what a model makes of it is another matter.
         self._asked = {0: 1.0 if plan.follows else plan.shedding.budget}
 
@@ -79,6 +80,8 @@ class ControlLoop:
         if tally is None or not any(direction.rows for direction in tally.directions):
             return None
         self._throttle(reports, timing)
+        shed = any(own.throttle < 1 for own in reports)
+        self._unasked = self._plan.follows and not reports[0].version and shed
         if self._interval is None:
             self._interval = tally
         else:
@@ -86,7 +89,7 @@ class ControlLoop:
         if self._decided == float("-inf"):
             self._decided = timing.ended - timing.duration
         early = timing.ended - self._decided < self._shedding.policy.adapt
-        if early and not self._behind(reports):
+        if early and not self._behind(reports) and not self._unasked:
             return None
         self._decided = timing.ended
         return self._decide()
@@ -105,8 +108,12 @@ class ControlLoop:
             return
         rows = float(sum(count["arrived"] for own in reports for count in own.streams))
         work = float(sum(sum(own.work) for own in reports))
-        asked = self._asked.get(reports[0].version, self.throttle.z)
-        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, work / asked)
+        if reports[0].version:
+            full = work / self._asked.get(reports[0].version, self.throttle.z)
+        else:
+            # Before the first decision, hosts shed what they must, and say how much that was.
+            full = float(sum(sum(own.work) / own.throttle for own in reports))
+        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, full)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None
@@ -138,7 +145,7 @@ class ControlLoop:
     def _matters(self, configuration: Configuration) -> bool:
         last = self._published
         if last is None:
-            return not (configuration.is_exact and configuration.orders == self._plan.orders)
+            return self._unasked or not (configuration.is_exact and configuration.orders == self._plan.orders)
         if configuration.is_exact and last.is_exact and configuration.orders == last.orders:
             return False
         same = (last.orders, last.dear, last.cheap, last.horizons) == (

@@ -287,6 +287,35 @@ def test_before_any_decision_a_host_plans_for_itself():
     assert Manifest.from_bytes(store.manifest).own is not None
 
 
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
+    join = camera_join(3)
+    shedding = shedding_of(join, 1.0, strategy)
+    plan = plan_of(join.spec, replace(shedding, policy=Policy(follows=True)), follows=True)
+    (batch,) = cut_by_time(cameras(40, 100), 40, 40)
+    full = JoinOperator(join.spec)
+    whole = collect_all(full, batch)
+    results, report = step(plan, MemoryStore(), batch)
+    assert counted(results) == whole, "a machine may well be able to do this"
+    assert report.throttle == 1
+    cap = streaming._effort(full.statistics) / 8
+    monkeypatch.setattr(streaming, "_UNASKED", cap)
+    store = MemoryStore()
+    results, report = step(plan, store, batch, name="short")
+    effort = sum(report.work) + 29 * report.completeness.delivered
+    assert 0.3 * cap < effort < 2 * cap
+    assert counted(results) <= whole
+    assert 0.05 < report.throttle < 0.4
+    assert report.version == 0
+    share = sum(r.num_rows for r in results) / sum(whole.values())
+    low, high = report.completeness.interval
+    assert low - 0.1 < share < high + 0.1
+    # A decision ends that.
+    decision = Decision(1, Configuration(join.spec.orders, shred=0.1))
+    _, report = step(plan, store, {0: batch[0].slice(0, 10)}, decision, name="short")
+    assert (report.version, report.throttle) == (1, 1.0)
+
+
 def test_the_same_seed_gives_the_same_results_on_any_worker():
     join = camera_join(3)
     half = Configuration(join.spec.orders, 0.3, shred=0.3, keep=(0.5, 0.5, 0.5))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,13 @@ def test_what_travels_arrives(taken):
     )
     assert configuration_from_json(configuration_to_json(configuration)) == configuration
     assert Decision.from_json(Decision(3, configuration, {"z": 0.3}).to_json()).configuration == configuration
+
+
+def test_hosts_that_shed_unasked_are_told_what_to_do_at_once(taken):
+    plan = bursts.plan_of(camera_join(3))
+    (first, *_), _ = taken[0]
+    report = replace(first, version=0, throttle=0.1)
+    loop = ControlLoop(plan)
+    decision = loop.observe([report], Timing(1.0, 0.4, 1.0))
+    assert decision is not None
+    assert loop.observe([replace(first, version=0, throttle=1.0)], Timing(2.0, 0.4, 1.0)) is None
