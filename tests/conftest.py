@@ -18,6 +18,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="all statements of streaming, and 25 crashes")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that are marked `long` run with --long only."""
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="takes long; run with --long"))
+
+
 @pytest.fixture(scope="session")
 def regen(pytestconfig: pytest.Config) -> bool:
     """Whether golden files are to be rewritten instead of compared."""

@@ -7,9 +7,8 @@ that is large enough shows no time correlation, there is none to be used.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from sparkshed.planner.harvest.tally import Floats
 
 #: Ranges of time that are compared; slices are put together until there are so many.
 _RANGES = 8

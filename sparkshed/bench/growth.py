@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from sparkshed.bench.cases import Case
 from sparkshed.bench.engine import feed, inputs_of
 from sparkshed.bench.jobs import Job, call_alone, write_tables
 from sparkshed.bench.kernels import Launcher, Say
+from sparkshed.bench.report import Record
 from sparkshed.bench.timing import Run, median, timed
 from sparkshed.engine.operator import JoinOperator
 
@@ -29,7 +30,7 @@ _SHORT_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Record):
     """One size of the join, and what it cost. `work` is the engine's own measure, counted exactly."""
 
     varied: str
@@ -40,13 +41,9 @@ class Cell:
     comparisons: int
     work: int
 
-    def as_dict(self) -> dict[str, object]:
-        """The cell as plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Exponents:
+class Exponents(Record):
     """Exponents p of cost = c * size**p, fitted over the cells in which `varied` differs.
 
     `limit` is that of the results for sizes without end.
@@ -57,10 +54,6 @@ class Exponents:
     work: float
     results: float
     limit: float
-
-    def as_dict(self) -> dict[str, object]:
-        """The exponents as plain values."""
-        return asdict(self)
 
 
 def cases(scale: float = 1) -> list[tuple[str, Case]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sparkshed
+from sparkshed.bench.report import Record
 from sparkshed.bench.timing import Run, WrongResult, agreed, count_rows, median, timed
 from sparkshed.workloads.cameras import CameraStream, camera_sql, camera_streams, camera_table
 
@@ -19,7 +20,7 @@ HINT = "SHED(exact)"
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Record):
     """One engine on one workload.
 
     `ratio` is Spark's time divided by this engine's: above 1 is faster than Spark.
@@ -30,10 +31,6 @@ class Timing:
     seconds: float
     results: int
     ratio: float
-
-    def as_dict(self) -> dict[str, object]:
-        """The timing as plain values."""
-        return asdict(self)
 
 
 def register_cameras(spark: SparkSession, streams: Iterable[CameraStream]) -> None:

@@ -6,12 +6,13 @@ import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from sparkshed.bench.cases import CASES, Case
 from sparkshed.bench.jobs import Job, Outcome, Worker, write_tables
+from sparkshed.bench.report import Record
 from sparkshed.bench.timing import agreed, median
 
 #: Each engine and the run of sparkshed that it is compared with: the one with the same means.
@@ -31,7 +32,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """One engine on one workload.
 
     `ratio_to_sparkshed` is its time divided by that of the engine in `compared_with`: above 1,
@@ -45,10 +46,6 @@ class Row:
     ratio_to_sparkshed: float | None
     compared_with: str
     note: str | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The row as plain values."""
-        return asdict(self)
 
 
 class Launcher(Protocol):

@@ -11,7 +11,7 @@ import resource
 import tempfile
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from sparkshed.bench.cases import Case
 from sparkshed.bench.engine import feed, inputs_of
 from sparkshed.bench.jobs import Job, call_alone, write_tables
 from sparkshed.bench.kernels import Launcher, Say
+from sparkshed.bench.report import Record
 from sparkshed.engine.operator import JoinOperator
 
 #: Two runs over the same rows: with few results, and with many.
@@ -50,7 +51,7 @@ BATCH = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Record):
     """What one kind of join needs beyond a process with nothing to do.
 
     `payload_mb` is the size of a million rows as Arrow columns, which the windows hold.
@@ -62,10 +63,6 @@ class Peak:
     peak_mb: float
     mb_per_million: float
     payload_mb: float | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """The row as plain values."""
-        return asdict(self)
 
 
 def run(launch: Launcher, scale: float = 1, say: Say = lambda line: None) -> list[Peak]:

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sparkshed
+from sparkshed.bench.report import Record
 from sparkshed.bench.timing import WrongResult
 from sparkshed.spark.streaming.starting import is_set
 from sparkshed.workloads.cameras import camera_sql, camera_streams, camera_table, nonaligned
@@ -42,7 +43,7 @@ _DEFAULT_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedState
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """One engine on one workload.
 
     Attributes:
@@ -65,10 +66,6 @@ class Row:
     rows_per_second: float | None
     results: int
     ratio_to_sparkshed: float = 1.0
-
-    def as_dict(self) -> dict[str, object]:
-        """As plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +246,4 @@ def _compared(case: _Case, found: dict[str, Row]) -> Iterator[Row]:
     for row in found.values():
         theirs = getattr(row, case.figure)
         ratio = own / theirs if case.figure == "rows_per_second" else theirs / own
-        yield Row(**{**row.as_dict(), "ratio_to_sparkshed": round(ratio, 2)})  # type: ignore[arg-type]
+        yield replace(row, ratio_to_sparkshed=round(ratio, 2))

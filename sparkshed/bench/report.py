@@ -1,8 +1,20 @@
-"""Rows of a benchmark as text."""
+"""Rows of a benchmark as plain values and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+
+class Record:
+    """What every row of a benchmark, a dataclass, has."""
+
+    __slots__ = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """The row as plain values."""
+        return asdict(cast("Any", self))
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sparkshed
+from sparkshed.bench.processes import below, resident
+from sparkshed.bench.report import Record
 from sparkshed.bench.streaming import started, wait_for_rows, waiting
 from sparkshed.workloads.cameras import nonaligned
 from sparkshed.workloads.live import LiveCameras
@@ -27,7 +29,7 @@ _MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Record):
     """One part of the run; figures are medians over it.
 
     Attributes:
@@ -52,15 +54,13 @@ class Row:
     state_mb: float
     window_rows: float
 
-    def as_dict(self) -> dict[str, object]:
-        """As plain values."""
-        return asdict(self)
-
 
 def run(spark: SparkSession, rate: float, seconds: float, progress: Callable[[str], None]) -> list[Row]:
     """Join live cameras with `grubjoin` at so many rows per second each, for so many seconds."""
     sparkshed.enable(spark)
-    jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    java = spark.sparkContext._jvm
+    assert java is not None
+    jvm = int(java.java.lang.ProcessHandle.current().pid())
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="sparkshed-") as name:
         cameras = LiveCameras(Path(name) / "input", nonaligned(3), lambda _: rate, remember=False)
@@ -94,28 +94,4 @@ def _row(history: pd.DataFrame, memory: Sequence[tuple[float, float]], until: fl
 
 def _memory(jvm: int) -> tuple[float, float]:
     """Resident megabytes of the JVM, and of the Python processes below it."""
-    below = set(_below(jvm))
-    return _resident(jvm), sum(_resident(own) for own in below)
-
-
-def _below(root: int) -> Iterable[int]:
-    """Processes that a process started, and those that they started."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-    known = {root}
-    while more := {own for own, parent in parents.items() if parent in known} - known:
-        known |= more
-    return known - {root}
-
-
-def _resident(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return pages * 4096 / _MEGABYTE
+    return resident(jvm), sum(map(resident, below(jvm)))

@@ -6,11 +6,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sparkshed
+from sparkshed.bench.report import Record
 from sparkshed.workloads.cameras import nonaligned
 from sparkshed.workloads.live import LiveCameras
 
@@ -41,7 +42,7 @@ _PATIENCE = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Overload:
+class Overload(Record):
     """One strategy at one rate.
 
     Attributes:
@@ -69,10 +70,6 @@ class Overload:
     results: float
     completeness: float
     truth: float
-
-    def as_dict(self) -> dict[str, object]:
-        """As plain values."""
-        return asdict(self)
 
 
 def run(spark: SparkSession, seconds: float, progress: Callable[[str], None]) -> list[Overload]:

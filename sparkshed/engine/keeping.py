@@ -93,6 +93,7 @@ class Manifest:
         seed: Of random choices.
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
+        effort: What a row of the last batch cost, see :mod:`sparkshed.engine.pacing`.
         pieces: Rows and bytes of each piece.
         thinned: Windows that were thinned out, by stream.
         next_part: Number of the next part; never used twice, so that a key says what is in its piece.
@@ -107,6 +108,7 @@ class Manifest:
     seed: int | None = None
     decision: dict[str, Any] | None = None
     own: dict[str, Any] | None = None
+    effort: float = 0.0
     pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
     next_part: int = 0
@@ -134,6 +136,7 @@ class Manifest:
             "seed": self.seed,
             "decision": self.decision,
             "own": self.own,
+            "effort": self.effort,
             "pieces": [[*key, *value] for key, value in self.pieces.items()],
             "thinned": self.thinned,
             "next_part": self.next_part,

@@ -22,7 +22,7 @@ from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.group import derived, portions, strategy_of, times_of
 from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
-from sparkshed.engine.statistics import Statistics
+from sparkshed.engine.pacing import Progress, effort_of, is_light
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.completeness import Completeness
@@ -33,12 +33,6 @@ from sparkshed.planner.wire import configuration_from_json, configuration_to_jso
 
 #: Hosts that one worker keeps in memory.
 _MOST_CACHED = 16
-#: Effort of a batch beyond which a host sheds, where z follows the load and nothing was decided yet: some
-#: seconds of comparisons, each of which counts as one.
-_UNASKED = 3e8
-#: Effort of one result on its way out.
-_RESULT = 30
-_LEAST_SHARE = 1e-4
 
 
 @dataclass(slots=True)
@@ -141,16 +135,17 @@ class StreamingJoin:
             table = pa.concat_tables(tables, promote_options="permissive")
             rows[stream], late[stream] = self._in_time(stream, table, watermark)
         completeness, tally = Completeness(), None
-        progress = _Progress(sum(table.num_rows for table in rows.values()), filling=manifest.sequence == 0)
+        progress = Progress(sum(table.num_rows for table in rows.values()), filling=manifest.sequence == 0)
         for portion in self._portions(rows):
-            before_it = _effort(operator.statistics)
+            before_it = effort_of(operator.statistics)
             yield from operator.process(portion)
             completeness += operator.completeness
             self._keeper.add_newest(operator, len(late))
             taught = operator.strategy.take()
             tally = _sum(tally, taught)
-            progress.add(portion, _effort(operator.statistics) - before_it, configuration.throttle)
+            progress.add(portion, effort_of(operator.statistics) - before_it, configuration.throttle)
             configuration = self._plan_alone(taught, tally, progress) or configuration
+        manifest.effort = progress.per_row or manifest.effort
         self._commit()
         counted = operator.statistics.since(before)
         streams = []
@@ -207,11 +202,15 @@ class StreamingJoin:
 
     def _portions(self, rows: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
         """The whole batch; where the host plans for itself, portion by portion in the order of time."""
-        if self._live.adapter is None or self._manifest.decision is not None:
+        manifest = self._manifest
+        if self._live.adapter is None or manifest.decision is not None:
+            return iter([rows])
+        count = sum(table.num_rows for table in rows.values())
+        if self._plan.follows and manifest.own is None and is_light(count, manifest.effort):
             return iter([rows])
         return portions(self._plan.spec, rows)
 
-    def _plan_alone(self, taught: Tally, all_taught: Tally, progress: _Progress) -> Configuration | None:
+    def _plan_alone(self, taught: Tally, all_taught: Tally, progress: Progress) -> Configuration | None:
         """While no decision came, the host adapts by what it learned itself.
 
         Where z follows the load, nobody knows yet what the machine can do. Nothing is shed, unless the batch
@@ -240,42 +239,6 @@ class StreamingJoin:
         _cache[self._key] = live
         while len(_cache) > _MOST_CACHED:
             _cache.popitem(last=False)
-
-
-def _effort(counted: Statistics) -> float:
-    """What so much work and so many results cost, in comparisons."""
-    return float(counted.work + (_RESULT - 1) * counted.results)
-
-
-class _Progress:
-    """How far a micro-batch is, in rows and in effort."""
-
-    def __init__(self, rows: int, *, filling: bool) -> None:
-        """Take the number of rows of the batch; `filling` if windows were empty before it."""
-        self._rows = rows
-        self._filling = filling
-        self._done = 0
-        self._spent = self._full = 0.0
-
-    def add(self, portion: Mapping[int, pa.Table], effort: float, throttle: float) -> None:
-        """A portion was joined, with a share of the work."""
-        self._done += sum(table.num_rows for table in portion.values())
-        self._spent += effort
-        self._full += effort / throttle
-
-    @property
-    def budget(self) -> float:
-        """The share of the work that the rest of the batch may have."""
-        done = self._done / self._rows if 0 < self._done < self._rows else 1.0
-        # While windows fill, later rows meet more of them.
-        rest = self._full / done ** (2 if self._filling else 1) - self._full
-        left = _UNASKED - self._spent
-        return 1.0 if rest <= max(left, 0.0) else max(_LEAST_SHARE, left / rest)
-
-    @property
-    def share(self) -> float:
-        """The share of the work that was done."""
-        return min(1.0, self._spent / self._full) if self._full > 0 else 1.0
 
 
 def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:

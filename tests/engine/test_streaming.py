@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, counted
 from engine.test_strategies import batches
-from sparkshed.engine import streaming
+from sparkshed.engine import pacing, streaming
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
@@ -298,8 +298,8 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
     results, report = step(plan, MemoryStore(), batch)
     assert counted(results) == whole, "a machine may well be able to do this"
     assert report.throttle == 1
-    cap = streaming._effort(full.statistics) / 8
-    monkeypatch.setattr(streaming, "_UNASKED", cap)
+    cap = pacing.effort_of(full.statistics) / 8
+    monkeypatch.setattr(pacing, "ENOUGH", cap)
     store = MemoryStore()
     results, report = step(plan, store, batch, name="short")
     effort = sum(report.work) + 29 * report.completeness.delivered
@@ -314,6 +314,22 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
     decision = Decision(1, Configuration(join.spec.orders, shred=0.1))
     _, report = step(plan, store, {0: batch[0].slice(0, 10)}, decision, name="short")
     assert (report.version, report.throttle) == (1, 1.0)
+
+
+def test_light_batches_are_joined_at_once(monkeypatch):
+    join = camera_join(3)
+    shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
+    plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
+    cut = []
+    monkeypatch.setattr(streaming, "portions", lambda spec, rows: cut.append(1) or iter([rows]))
+    first, second, third = cut_by_time(cameras(30, 100), 30, 10)
+    step(plan, store, first)
+    assert cut == [1], "nothing is known of the first one"
+    step(plan, store, second)
+    assert cut == [1]
+    monkeypatch.setattr(pacing, "ENOUGH", 1e6)
+    step(plan, store, third)
+    assert cut == [1, 1], "too much to be sure"
 
 
 def test_the_same_seed_gives_the_same_results_on_any_worker():

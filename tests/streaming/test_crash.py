@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from random import Random
 
+from sparkshed.bench.processes import below
 from streaming.crash_child import TEXT
 from streaming.feeds import as_tables, cuts, disordered, multiset, rows_of, write
 
@@ -17,18 +18,9 @@ CHILD = Path(__file__).with_name("crash_child.py")
 
 
 def workers(pid: int) -> list[int]:
-    """Python workers below a process, by their place in the tree of processes."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-    below, found = {pid}, []
-    for _ in range(6):
-        below |= {own for own, parent in parents.items() if parent in below}
-    for own in below:
+    """Python workers below a process."""
+    found = []
+    for own in below(pid):
         try:
             command = Path(f"/proc/{own}/cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sparkshed.bench import microbatches, soak, streaming
+from sparkshed.bench.timing import WrongResult
 
 
 def test_the_exact_join_of_live_cameras_delivers_everything(enabled):
@@ -16,12 +19,10 @@ def test_the_exact_join_of_live_cameras_delivers_everything(enabled):
     assert set(found.as_dict()) >= {"settled", "waiting", "over"}
 
 
-def test_both_sides_of_the_micro_batches_find_the_same(enabled, tmp_path, pytestconfig):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("takes half a minute; --long")
-    for number in (0, 2):
-        case = list(microbatches._cases(12, 40))[number]
-        folder = tmp_path / str(number)
+def test_both_sides_of_the_micro_batches_find_the_same(enabled, tmp_path):
+    band, _, equality, _ = microbatches._cases(12, 40)
+    for case in (band, replace(equality, files=2)):
+        folder = tmp_path / case.name
         folder.mkdir()
         microbatches._write(case, folder)
         found = {
@@ -30,15 +31,18 @@ def test_both_sides_of_the_micro_batches_find_the_same(enabled, tmp_path, pytest
         }
         assert found["spark"].results == found["sparkshed"].results > 0
         assert found["spark"].batches == found["sparkshed"].batches == case.files
-        rows = list(microbatches._compared(case, found))
-        assert [row.engine for row in rows] == ["spark", "sparkshed"]
-        assert rows[1].ratio_to_sparkshed == 1
-        assert rows[0].ratio_to_sparkshed > 0
+        if case.files > 1:
+            rows = list(microbatches._compared(case, found))
+            assert [row.engine for row in rows] == ["spark", "sparkshed"]
+            assert rows[1].ratio_to_sparkshed == 1
+            assert rows[0].ratio_to_sparkshed > 0
+            wrong = {**found, "spark": replace(found["spark"], results=1)}
+            with pytest.raises(WrongResult, match="disagree"):
+                list(microbatches._compared(case, wrong))
 
 
-def test_a_long_run_is_watched(enabled, pytestconfig):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("takes half a minute; --long")
+@pytest.mark.long
+def test_a_long_run_is_watched(enabled):
     rows = soak.run(enabled, 60.0, 20.0, lambda line: None)
     assert len(rows) == 10
     assert all(row.jvm_mb > 100 and row.workers_mb > 50 for row in rows)

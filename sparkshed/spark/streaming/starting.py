@@ -8,6 +8,7 @@ defaults runs the join well, and other queries see no change.
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -36,11 +37,8 @@ def install_starting() -> None:
     global _installed
     with _lock:
         if not _installed:
-            DataStreamWriter.trigger = _remembering(DataStreamWriter.trigger)  # type: ignore[method-assign]
-            DataStreamWriter.option = _locating(DataStreamWriter.option)  # type: ignore[method-assign]
-            DataStreamWriter.options = _locating(DataStreamWriter.options)  # type: ignore[method-assign]
-            DataStreamWriter.start = _starting(DataStreamWriter.start)  # type: ignore[method-assign]
-            DataStreamWriter.toTable = _starting(DataStreamWriter.toTable)  # type: ignore[method-assign]
+            for name, wrapped in _WRAPPED.items():
+                setattr(DataStreamWriter, name, wrapped(getattr(DataStreamWriter, name)))
             _installed = True
 
 
@@ -55,11 +53,12 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _locating(original: Callable[..., Any]) -> Callable[..., Any]:
     """Remember where the checkpoint is, whether `option` or `options` says so."""
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
     def locate(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = dict([args]) if len(args) == 2 else kwargs
-        for key, value in given.items():
+        given = signature.bind(self, *args, **kwargs).arguments
+        for key, value in {given.get("key"): given.get("value"), **given.get("options", {})}.items():
             if str(key).lower() == "checkpointlocation":
                 self._shed_checkpoint = str(value)
         return original(self, *args, **kwargs)
@@ -92,6 +91,15 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         return query
 
     return start
+
+
+_WRAPPED = {
+    "trigger": _remembering,
+    "option": _locating,
+    "options": _locating,
+    "start": _starting,
+    "toTable": _starting,
+}
 
 
 @contextmanager
