@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 #: How much of what was spent too little, or too much, is made up for in the next interval.
 _PAID_BACK = 0.7
-#: How much of it is not forgotten until then.
-_OWED = 0.9
-#: And the most that is owed, as a share of a budget.
-_MOST_OWED = 0.5
+#: The most that is owed, as a share of a budget.
+_MOST_OWED = 0.7
 #: A full work that changes by more is a new load, and what was owed for the old one is forgotten.
-_NEW_LOAD = 1.5
+_NEW_LOAD = 2.0
 
 
 @dataclass(slots=True)
@@ -43,8 +41,8 @@ class Account:
         budget = throttle * full
         if budget <= 0:
             return
-        former, self._full = self._full, full
-        steady = full / _NEW_LOAD <= former <= full * _NEW_LOAD
-        left = _OWED * self._left + budget - spent if steady else 0.0
+        steady = full / _NEW_LOAD <= self._full <= full * _NEW_LOAD
+        self._full = (self._full + full) / 2 if steady else full
+        left = self._left + budget - spent if steady else 0.0
         self._left = min(max(left, -_MOST_OWED * budget), _MOST_OWED * budget)
         self.payment = 1 + _PAID_BACK * self._left / budget

@@ -10,7 +10,7 @@ from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
-from sparkshed.planner.harvest.tally import Floats, Tally
+from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.slices import Slices
 
 Orders = tuple[tuple[int, ...], ...]
@@ -79,31 +79,57 @@ class Adapter:
     def _begin(self) -> None:
         """What a kind of adapter keeps between intervals."""
 
-    def adapt(self, interval: Tally, throttle: float) -> Configuration:
+    def adapt(
+        self,
+        interval: Tally,
+        throttle: float,
+        *,
+        former: float | None = None,
+        rows: Sequence[float] | None = None,
+    ) -> Configuration:
         """The configuration of the next interval.
 
         Args:
             interval: What the last interval taught.
             throttle: z, the share of the full join's work that may be spent.
+            former: z of the last interval, if it was not as decided.
+            rows: Rows of each stream in the next interval, if that is known; otherwise it is taken to be like
+                the last one.
         """
         counted = [(direction.rows, direction.work) for direction in interval.directions]
-        harvested = [direction.harvested.copy() for direction in interval.directions]
-        self.learned = (
-            interval if self.learned is None else remember(self.learned, interval, self._policy.adapt)
-        )
-        self._found(harvested)
+        self._settle(interval)
+        learned = self.learn(interval)
+        for direction, count in zip(learned.directions, rows or (), strict=False):
+            direction.rows = float(count)
+        self._found(interval)
         self._correct(counted)
-        self._counted, self._ratio, self._throttle = counted, throttle / self._throttle, throttle
+        self._ratio = throttle / (self._throttle if former is None else former)
+        self._counted, self._throttle = counted, throttle
         fixed = self._policy.fixed
-        orders = self.configuration.orders if fixed else self._orders(self.learned, throttle)
-        learned = self._model(orders)
-        if learned is None or throttle >= 1:
-            self.configuration = Configuration(orders, throttle, shred=self._policy.shred)
-        else:
-            self.configuration = self._choose(learned, orders, self._afforded(learned.model, throttle))
+        orders = self.configuration.orders if fixed else self._orders(learned, throttle)
+        model = self._model(orders)
+        if throttle >= 1:
+            self.configuration = Configuration(orders, shred=self._policy.shred)
+        elif model is not None:
+            self.configuration = self._choose(model, orders, self._afforded(model.model, throttle))
         return self.configuration
 
-    def _found(self, harvested: Sequence[Floats]) -> None:
+    def learn(self, interval: Tally) -> Tally:
+        """Remember what an interval taught, and decide nothing; returns all that is known."""
+        if self.learned is None:
+            self.learned = interval.copy()
+        else:
+            remember(self.learned, interval, self._policy.adapt)
+        return self.learned
+
+    def follow(self, configuration: Configuration) -> None:
+        """Go on from a configuration that was decided elsewhere."""
+        self.configuration, self._throttle = configuration, configuration.throttle
+
+    def _settle(self, interval: Tally) -> None:
+        """Compare the work of an interval with its budget."""
+
+    def _found(self, interval: Tally) -> None:
         """Learn from what the first hops of rows that harvest found."""
 
     def _correct(self, counted: Sequence[tuple[float, float]]) -> None:

@@ -11,18 +11,24 @@ from sparkshed.planner.adaptation import Adapter, Orders
 from sparkshed.planner.configuration import Configuration, farthest
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
-from sparkshed.planner.harvest.learning import Learned
+from sparkshed.planner.harvest.first_hops import FirstHop, first_hops, with_first_hops
+from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
-from sparkshed.planner.harvest.tally import Floats, Tally
+from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.lessons import lesson_work, thins_for, try_for
 from sparkshed.planner.ordering import worthiest_orders
 
 #: How far the budget may be from what was spent, and from what the throttle makes of it.
 _BELIEVED = 1.5
+#: And the most by which it is raised or lowered.
+_FARTHEST = 10.0
+#: Streams with this share of the work tell how much there is of it.
+_MOST_KNOWN = 0.5
+#: How much more than its share of the work a shredded row may cost; more where the full work must be known
+#: well, because a share of it is promised.
+_DEAR_LESSON, _DEAR_WITH_PROMISE = 1.5, 2.5
 #: The share of the budget that learning may cost; where it would cost more, fewer rows are shredded.
 _MOST_TAUGHT = 0.5
-#: Partial results that are pretended to have been found as expected.
-_DOUBT = 10.0
 #: The share of rows that stays in windows that no harvest reaches.
 _RESERVE = 0.2
 #: The output gained for which all of the learning is worth it, and the share of it that is done anyway.
@@ -40,7 +46,7 @@ class HarvestAdapter(Adapter):
     """
 
     expected: tuple[Learned, Choice] | None = None
-    _first_hops: Sequence[tuple[int, frozenset[int], float]] = ()
+    _first_hops: Sequence[FirstHop] = ()
 
     def _begin(self) -> None:
         self._account = Account()
@@ -73,18 +79,23 @@ class HarvestAdapter(Adapter):
         if not self._policy.follows:
             return throttle
         known = [
-            (own.rate, work / rows)
+            (own.rate * work / rows, own.full_cost)
             for (rows, work), own in zip(self._counted, model.directions, strict=True)
             if rows > 0
         ]
-        afforded = self._ratio * sum(rate * work for rate, work in known)
-        if afforded <= 0 or model.full_cost <= 0:
+        afforded, full = self._ratio * sum(work for work, _ in known), sum(cost for _, cost in known)
+        # Streams that had no rows may be those that cost most.
+        if afforded <= 0 or full <= _MOST_KNOWN * model.full_cost:
             return throttle
-        share = afforded / model.full_cost
-        return min(1.0, max(share / _BELIEVED, min(throttle, share * _BELIEVED)))
+        share = afforded / full
+        # Where the work is to grow by far, what little was spent says less than the model.
+        least = share / _BELIEVED if self._ratio <= _BELIEVED else 0.0
+        corrected = max(least, min(throttle, share * _BELIEVED))
+        return min(1.0, max(throttle / _FARTHEST, min(corrected, throttle * _FARTHEST)))
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        thins = tuple(thins_for(direction, throttle) for direction in learned.model.directions)
+        limit = _DEAR_LESSON if self._policy.follows else _DEAR_WITH_PROMISE
+        thins = tuple(thins_for(direction, throttle, limit) for direction in learned.model.directions)
         tries = tuple(
             try_for(own, thin, self._policy.shred, throttle)
             for own, thin in zip(learned.model.directions, thins, strict=True)
@@ -94,7 +105,8 @@ class HarvestAdapter(Adapter):
         choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
         choice = filled(corrected, budget, choice)
         self.expected = (learned, choice)
-        self._eager = eagerness(learned.model, corrected, choice)
+        if self._policy.follows:
+            self._eager = eagerness(learned.model, corrected, choice)
         dear, cheap = (
             tuple(
                 learned.harvest(origin, own, [self._slices[origin][target] for target in orders[origin]])
@@ -133,66 +145,37 @@ class HarvestAdapter(Adapter):
         left = max(total - shred * lessons, (1 - _MOST_TAUGHT) * total)
         return shred, left / (1 - shred) if shred < 1 else total
 
-    def _found(self, harvested: Sequence[Floats]) -> None:
-        """Compare the partial results of first hops with those that shredded rows promised.
-
-        They are most of the partial results, and partial results make most of the work, so the full work
-        is known better for it.
-        """
+    def _found(self, interval: Tally) -> None:
         self._first_hops = ()
-        learned = super()._model(self.configuration.orders)
-        if learned is None or self.configuration.is_exact:
+        if self.configuration.is_exact:
             return
-        own, found_now = self.configuration, []
-        for origin, (direction, counts) in enumerate(zip(learned.model.directions, harvested, strict=True)):
-            first = direction.hops[0].partials
-            expected, slices = 0.0, set[int]()
-            for harvest, rows in zip(
-                (own.dear[origin], own.cheap[origin]), counts[:, 0].tolist(), strict=True
-            ):
-                if rows > 0:
-                    places = learned.places(origin, harvest)[0]
-                    expected += rows * sum([first[place] for place in places])
-                    slices.update(learned.numbers[origin][0][place] for place in places)
-            found = float(counts[:, 1].sum())
-            factor = (found + _DOUBT) / (expected + _DOUBT)
-            found_now.append((own.orders[origin][0], frozenset(slices), factor))
-        self._first_hops = found_now
+        learned = super()._model(self.configuration.orders)
+        if learned is not None:
+            self._first_hops = first_hops(learned, self.configuration, interval)
 
     def _model(self, orders: Sequence[Sequence[int]]) -> Learned | None:
         learned = super()._model(orders)
-        if learned is None or not self._first_hops:
-            return learned
-        directions = list(learned.model.directions)
-        for origin, (target, slices, factor) in enumerate(self._first_hops):
-            first, *others = directions[origin].hops
-            if others and orders[origin][0] == target:
-                numbers = learned.numbers[origin][0]
-                partials = tuple(
-                    [
-                        own * factor if number in slices else own
-                        for own, number in zip(first.partials, numbers, strict=True)
-                    ]
-                )
-                hops = (replace(first, partials=partials), *others)
-                directions[origin] = replace(directions[origin], hops=hops)
-        return replace(learned, model=JoinModel(tuple(directions)))
+        return None if learned is None else with_first_hops(learned, orders, self._first_hops)
 
-    def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
-        super()._correct(counted)
-        self._settle(counted)
+    def _settle(self, interval: Tally) -> None:
+        """Compare the work that was spent with the budget that there was.
 
-    def _settle(self, counted: Sequence[tuple[float, float]]) -> None:
-        """Compare the work that was spent with the budget that there was."""
-        learned = self._model(self.configuration.orders)
-        if learned is None or self.configuration.is_exact:
+        The full work is that of the interval alone: what was known before is what slices were chosen by, and
+        those that seem cheaper than they are get chosen more often. Its noise evens out over the intervals.
+        """
+        own = self.configuration
+        if own.is_exact or self._policy.follows:
             self._account = Account()
             return
-        full = sum(
-            rows * own.full_cost / own.rate
-            for (rows, _), own in zip(counted, learned.model.directions, strict=True)
-        )
-        self._account.settle(self.configuration.throttle, full, sum(work for _, work in counted))
+        learned = learned_model(interval, own.orders, self._slices, per_stream=self._policy.per_stream)
+        if learned is not None:
+            learned = with_first_hops(learned, own.orders, first_hops(learned, own, interval))
+            full = sum(
+                known.rows * model.full_cost / model.rate
+                for known, model in zip(interval.directions, learned.model.directions, strict=True)
+            )
+            spent = sum(known.work for known in interval.directions)
+            self._account.settle(own.throttle, full, spent)
 
     def _corrected(self, model: JoinModel) -> JoinModel:
         """The model with the costs that rows turned out to have."""

@@ -7,21 +7,25 @@ from collections.abc import Sequence
 
 from sparkshed.planner.harvest.model import DirectionModel
 
-#: How much more than its share of the work a shredded row may cost, and in how many steps that is met.
-_DEAR_LESSON = 1.5
+#: In how many steps the cost of a shredded row is met.
 _LESSONS = 8
 #: The share of the work that may be spent on windows that are not first in an order.
 _TRIED = 0.01
 
 
-def thins_for(direction: DirectionModel, share: float) -> tuple[float, ...]:
+def thins_for(direction: DirectionModel, share: float, dear: float) -> tuple[float, ...]:
     """What share of each window a shredded row sees, to find a share of its results.
 
     Windows that are thinned alike show the most: as many results, of more rows. But the first windows
     then cost more than their share, so they are thinned more where that would be too dear.
+
+    Args:
+        direction: The model of the rows' direction.
+        share: The share of results to be found.
+        dear: How much more than its share of the work a shredded row may cost.
     """
     hops = len(direction.hops)
-    limit = _DEAR_LESSON * share * direction.full_cost / direction.rate
+    limit = dear * share * direction.full_cost / direction.rate
     for step in range(_LESSONS + 1):
         first = step / _LESSONS
         rest = (1 - first) / hops

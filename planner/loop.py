@@ -57,8 +57,11 @@ class ControlLoop:
         self._published: Configuration | None = None
         self._full_per_row: list[float] | None = None
         self._unasked = False
-        # z as it was asked for, by the version of the decision; what a model makes of it is another matter.
-        self._asked = {0: 1.0 if plan.follows else plan.shedding.budget}
+        self._arriving = 0.0
+        # Effort of the interval, and what it would have been with all of the work.
+        self._spent = self._full = 0.0
+        # z as it was asked for, and what the adapter made of it, by the version of the decision.
+        self._asked = {0: (self.z, self.z)}
 
     @property
     def z(self) -> float:
@@ -88,6 +91,9 @@ class ControlLoop:
             self._interval.add(tally)
         if self._decided == float("-inf"):
             self._decided = timing.ended - timing.duration
+        if self._unasked and self.throttle.unit == 0:
+            # Nobody knows yet what there is time for. Hosts go on with what they planned for themselves.
+            return None
         early = timing.ended - self._decided < self._shedding.policy.adapt
         if early and not self._behind(reports) and not self._unasked:
             return None
@@ -96,7 +102,10 @@ class ControlLoop:
 
     def _behind(self, reports: Sequence[Report]) -> bool:
         """Whether the last decision is in force, and not enough."""
-        return self._plan.follows and self.throttle.beta < _BEHIND and reports[0].version == self.version
+        if not self._plan.follows or reports[0].version != self.version:
+            return False
+        told = self._asked[self.version][1]
+        return self.throttle.beta < _BEHIND or any(own.throttle < _BEHIND * told for own in reports)
 
     def _throttle(self, reports: Sequence[Report], timing: Timing) -> None:
         """Find z from what a batch cost.
@@ -107,19 +116,22 @@ class ControlLoop:
         if not self._plan.follows or timing.lasted <= 0:
             return
         rows = float(sum(count["arrived"] for own in reports for count in own.streams))
-        work = float(sum(sum(own.work) for own in reports))
+        effort = sum(own.effort for own in reports)
+        # Hosts shed more than they were told where they must, and say how much that was.
+        full = sum(own.effort / own.throttle for own in reports)
         if reports[0].version:
-            full = work / self._asked.get(reports[0].version, self.throttle.z)
-        else:
-            # Before the first decision, hosts shed what they must, and say how much that was.
-            full = float(sum(sum(own.work) / own.throttle for own in reports))
-        self.throttle.update(work, timing.duration, rows, rows / timing.lasted, full)
+            asked, told = self._asked.get(reports[0].version, (self.throttle.z, self.throttle.z))
+            full *= told / asked
+        self._arriving = rows / timing.lasted
+        self._spent, self._full = self._spent + effort, self._full + full
+        self.throttle.update(effort, timing.duration, rows, self._arriving, full)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None
         interval, self._interval = self._interval, None
-        z = self.z
-        configuration = self.adapter.adapt(interval, z)
+        z, former = self.z, self._spent / self._full if self._full > 0 else None
+        self._spent = self._full = 0.0
+        configuration = self.adapter.adapt(interval, z, former=former)
         assert self.adapter.learned is not None
         model = learned_model(
             self.adapter.learned,
@@ -129,12 +141,23 @@ class ControlLoop:
         )
         if model is not None:
             self._full_per_row = [own.full_cost / own.rate for own in model.model.directions]
-        if not self._matters(configuration):
+        # While a stream taught nothing, there is no plan.
+        unplanned = z < 1 and configuration.is_exact
+        if unplanned or not self._matters(configuration):
             return None
         self.version += 1
-        self._asked = {self.version - 1: self._asked.get(self.version - 1, z), self.version: z}
+        last = self._asked.get(self.version - 1, (z, z))
+        self._asked = {self.version - 1: last, self.version: (z, configuration.throttle)}
         self._published = configuration
-        return Decision(self.version, configuration, self.figures)
+        return Decision(self.version, configuration, self.figures, self._most)
+
+    @property
+    def _most(self) -> float | None:
+        """Effort for each row that there is time for; None if that is not known, or if all is promised."""
+        unit, arriving = self.throttle.unit, self._arriving
+        if not self._plan.follows or unit <= 0 or arriving <= 0:
+            return None
+        return self.throttle.allowed / (unit * arriving)
 
     @property
     def figures(self) -> dict[str, float]:
@@ -200,5 +223,5 @@ class ControlLoop:
         self.adapter.corrections = list(remembered["corrections"])
         if not fully:
             self.throttle.z = remembered["z"]
-            self._asked[version] = remembered["z"]
+            self._asked[version] = (remembered["z"], configuration.throttle)
         self.throttle.fixed, self.throttle.unit = remembered["fixed"], remembered["unit"]

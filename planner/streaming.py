@@ -135,11 +135,14 @@ class Decision:
         version: Later decisions have higher ones.
         configuration: What hosts do from the next micro-batch on.
         figures: z, β and costs, for whoever watches.
+        most: Effort that there is time for, for each row of a batch; a host that is about to spend more
+            sheds more on its own. None if there is no limit.
     """
 
     version: int
     configuration: Configuration
     figures: Mapping[str, float] = field(default_factory=dict)
+    most: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As lists and numbers."""
@@ -147,12 +150,14 @@ class Decision:
             "version": self.version,
             "configuration": configuration_to_json(self.configuration),
             "figures": dict(self.figures),
+            "most": self.most,
         }
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Decision:
         """The decision again."""
-        return Decision(data["version"], configuration_from_json(data["configuration"]), data["figures"])
+        configuration = configuration_from_json(data["configuration"])
+        return Decision(data["version"], configuration, data["figures"], data.get("most"))
 
 
 @dataclass(slots=True)
@@ -162,9 +167,10 @@ class Report:
     Attributes:
         host: Number of the host.
         version: Of the decision that it followed; 0 if it planned for itself.
-        throttle: z that it worked with.
+        throttle: z that it worked with, on average where it had to shed more than it was told.
         streams: Counts of rows by stream: arrived, late, null_time, shed, joined, expired, evicted.
         work: Work units of each direction.
+        effort: What the work and the results cost, in comparisons.
         completeness: Results delivered and missed.
         tally: What was learned.
         rows: Rows that its windows hold.
@@ -180,6 +186,7 @@ class Report:
     throttle: float
     streams: list[dict[str, int]]
     work: list[int]
+    effort: float
     completeness: Completeness
     tally: Tally
     rows: int = 0

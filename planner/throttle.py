@@ -106,6 +106,7 @@ class BatchThrottle:
         floor: z never falls below it.
         z: The share of the full work for the next batch.
         beta: Rows processed per second of the last batch over rows arrived per second.
+        allowed: Share of the time that the next batch's input lasted which its work may take.
         fixed: a, seconds.
         unit: c, seconds per work unit. Zero until a batch with work was seen.
     """
@@ -115,12 +116,14 @@ class BatchThrottle:
     headroom: float = 0.9
     fixed_share: float = 0.5
     memory: float = 0.7
-    floor: float = 1e-4
+    floor: float = 1e-6
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
+    allowed: float = field(default=1.0, init=False)
     _needed: float = field(default=0.0, init=False, repr=False)
+    _shortest: float = field(default=0.0, init=False, repr=False)
     _ahead: int = field(default=0, init=False, repr=False)
     _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
 
@@ -152,20 +155,23 @@ class BatchThrottle:
         self._learn(work, duration)
         lasted = rows / arriving if arriving > 0 else inf
         self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
-        unit = self.unit
-        if self.beta < 1 and work > 0 and duration > _SLOW * (self.fixed + unit * work):
-            # It fell behind and was slower than the batches before it by more than noise: believe this one.
-            unit = (duration - self.fixed) / work
-        needed = self._expected(unit * full_work / lasted if rows > 0 else 0.0)
-        allowed = self._allowed(duration)
-        target = allowed / needed if needed > 0 else inf
-        self._ahead = self._ahead + 1 if self.beta > _AHEAD else 0
-        # Near the right z it opens slowly; where batches leave much of their time, by half of the way.
-        most = self.boost
-        if self._ahead > 1 and isfinite(target):
-            most = max(most, sqrt(target / self.z))
-        self.z = min(1.0, max(self.floor, min(target, most * self.z)))
+        needed = self._expected(self.unit * full_work / lasted if rows > 0 else 0.0)
+        self.allowed = self._allowed(duration)
+        target = self.allowed / needed if needed > 0 else inf
+        self.z = min(1.0, max(self.floor, min(target, self._growth(work, duration) * self.z)))
         return self.z
+
+    def _growth(self, work: float, duration: float) -> float:
+        """The factor by which z may grow.
+
+        Near the right z that is the boost; where batches leave much of their time, half of the way (in the
+        logarithm). The fit may take work for fixed cost, so only what the shortest batch took counts as that.
+        """
+        self._shortest = min(duration, _LONGER * self._shortest) if self._shortest else duration
+        spent = max(self.unit * work, duration - self._shortest)
+        room = self.allowed * max(self.span, duration) / spent if spent > 0 else 1.0
+        self._ahead = self._ahead + 1 if self.beta >= _KEEPS_UP and room > _AHEAD else 0
+        return max(self.boost, sqrt(room)) if self._ahead > 1 else self.boost
 
     def _allowed(self, duration: float) -> float:
         """The share of the time that the input of the next batch lasted which its work may take.
@@ -186,6 +192,12 @@ class BatchThrottle:
 
     def _learn(self, work: float, duration: float) -> None:
         """Splits durations into fixed cost and work."""
+        slow = duration > _SLOW * (self.fixed + self.unit * work)
+        if slow and self.fixed > 0 and work > _USUAL * self._fit.work:
+            # Slower by more than noise, and not for want of work: the batches before it were those of another
+            # machine, but for a batch without work.
+            self._fit = _Fit()
+            self._fit.add(0.0, self.fixed, self.memory)
         fit = self._fit
         fit.add(work, duration, self.memory)
         if fit.split():
@@ -257,8 +269,11 @@ _SLOWING = (
     0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
 )
 _LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much waits
-_AHEAD = 1.5  # input that lasts longer than its batch by this factor leaves room
+_AHEAD = 1.5  # batches whose work could be more by this factor leave room
+_LONGER = 1.05  # the shortest batch is taken to become longer by this factor from batch to batch
+_KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is one that keeps up
 _SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
+_USUAL = 0.5  # a batch with less than this share of the usual work says little of what work costs
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 
 

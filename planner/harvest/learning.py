@@ -26,8 +26,8 @@ _SILENT = 1e-6
 class Learned:
     """A model, and which slices its hops have.
 
-    Slices in which no row has ever been cost nothing and are left out of the model; `numbers[i][j]` are
-    those that hop j of direction i has in it.
+    Slices in which no row has ever been are left out of the model; `numbers[i][j]` are those that hop j of
+    direction i has in it. They are harvested where all others are.
     """
 
     model: JoinModel
@@ -39,8 +39,10 @@ class Learned:
         for own, numbers, places in zip(slices, self.numbers[direction], setting, strict=True):
             if not places:
                 return ((),) * len(slices)
-            left_out = set(range(own.first, own.last + 1)).difference(numbers)
-            chosen.append(tuple(sorted(left_out.union(numbers[place] for place in places))))
+            if len(places) == len(numbers):
+                chosen.append(tuple(range(own.first, own.last + 1)))
+            else:
+                chosen.append(tuple(sorted(numbers[place] for place in places)))
         if all(len(own) == s.count for own, s in zip(chosen, slices, strict=True)):
             return None
         return tuple(chosen)
@@ -73,13 +75,14 @@ def learned_model(
     directions, numbers = [], []
     for origin, order in enumerate(orders):
         known = tally.directions[origin]
-        if known.learned <= 0:
+        if known.learned <= 0 or _knows_nothing(known, origin):
             if known.rows > 0:
                 return None
             known = DirectionTally()
         hops, own = [], []
         for place, target in enumerate(order):
             hop = _hop_tally(known, frozenset((origin, *order[:place])), target, slices[origin][target].count)
+            hop = _with_unseen(hop, known.hops.get((frozenset([origin]), target)))
             scores = _scores(tally, origin, target, slices[origin][target], hop, per_stream=per_stream)
             used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
             if not len(used):
@@ -93,6 +96,12 @@ def learned_model(
     return Learned(JoinModel(tuple(directions)), tuple(numbers))
 
 
+def _knows_nothing(known: DirectionTally, origin: int) -> bool:
+    """Whether rows saw so little that windows where they met nobody need not be empty."""
+    first = [hop for (joined, _), hop in known.hops.items() if joined == {origin}]
+    return all(hop.probes < 1 and not hop.pairs.any() for hop in first)
+
+
 def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slices: int) -> HopTally:
     """What the hop met; if it was never made like this, what a first hop to the same stream met, or any."""
     own = known.hops.get((joined, target))
@@ -104,6 +113,30 @@ def _hop_tally(known: DirectionTally, joined: frozenset[int], target: int, slice
         return replace(first, partials=first.partials * _later(known, origin))
     similar = [hop for (_, other), hop in known.hops.items() if other == target and hop.probes > 0]
     return max(similar, key=lambda hop: hop.probes, default=HopTally.empty(slices))
+
+
+def _with_unseen(hop: HopTally, first: HopTally | None) -> HopTally:
+    """The hop with rows in slices where it met none, but rows that probed the window directly did.
+
+    Few rows come to a later hop where little is probed. What it has not met is not free.
+    """
+    if first is None or first is hop or not 0 < hop.probes or not first.probes:
+        return hop
+    there = first.per_probe(first.pairs)
+    unseen = (hop.pairs <= 0) & (there > 0)
+    if not unseen.any():
+        return hop
+    # A slice is as full as for direct probes, and like others of the hop, or of direct probes, otherwise.
+    like = hop if hop.pairs.sum() > 0 else first
+    pairs = np.where(unseen, hop.probes * there, 0.0)
+    met = max(float(like.pairs.sum()), 1e-12)
+    return replace(
+        hop,
+        pairs=hop.pairs + pairs,
+        touched=hop.touched + pairs * (float(like.touched.sum()) / met),
+        partials=hop.partials + pairs * (float(like.partials.sum()) / met),
+        sizes=None if hop.sizes is None else np.where(unseen, there, hop.sizes),
+    )
 
 
 def _later(known: DirectionTally, origin: frozenset[int]) -> float:

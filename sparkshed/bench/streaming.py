@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 #: Window of the join in seconds, and how far values may be apart.
-WINDOW, DISTANCE = 20.0, 1.0
+WINDOW, DISTANCE = 20.0, 0.25
 #: Squares have no index, so each row is compared with every one in the window: comparing is the work, and not
 #: writing results, of which there are a hundred thousand times as many at 50 times the rate.
 TEXT = f"""

@@ -89,10 +89,12 @@ def derived(seed: tuple[int, ...]) -> int:
     return int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
-def portions(spec: JoinSpec, rows: Mapping[int, pa.Table]) -> Iterator[dict[int, pa.Table]]:
-    """The rows of all streams in the order of time, in portions of about equal size."""
+def portions(
+    spec: JoinSpec, rows: Mapping[int, pa.Table], most: int = _MOST_STEPS
+) -> Iterator[dict[int, pa.Table]]:
+    """The rows of all streams in the order of time, in so many portions of about equal size at most."""
     total = sum(table.num_rows for table in rows.values())
-    steps = min(_MOST_STEPS, total // _LEAST_ROWS)
+    steps = min(most, total // _LEAST_ROWS)
     if steps <= 1:
         yield dict(rows)
         return

@@ -10,7 +10,7 @@ window that was thinned out is written anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -93,7 +93,7 @@ class Manifest:
         seed: Of random choices.
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
-        effort: What a row of the last batch cost, see :mod:`sparkshed.engine.pacing`.
+        effort: What a row of each stream cost in the last batch, see :mod:`sparkshed.engine.pacing`.
         pieces: Rows and bytes of each piece.
         thinned: Windows that were thinned out, by stream.
         next_part: Number of the next part; never used twice, so that a key says what is in its piece.
@@ -108,7 +108,7 @@ class Manifest:
     seed: int | None = None
     decision: dict[str, Any] | None = None
     own: dict[str, Any] | None = None
-    effort: float = 0.0
+    effort: list[float] = field(default_factory=list)
     pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
     next_part: int = 0
@@ -192,18 +192,20 @@ class Keeper:
             self.read_bytes += len(blob)
             operator.restore(key[0], from_blob(blob))
 
-    def add_newest(self, operator: JoinOperator, streams: int) -> None:
-        """Write down the rows of the last micro-batch."""
-        for stream in range(streams):
-            start, stop = operator.newest[stream]
+    def add(self, operator: JoinOperator, ranges: Sequence[tuple[int, int]]) -> None:
+        """Write down the rows of a micro-batch.
+
+        Args:
+            operator: That has them in its windows.
+            ranges: The first row of each stream, and the one behind the last.
+        """
+        for stream, (start, stop) in enumerate(ranges):
             if start == stop:
                 continue
             rows_store, windows = operator.held(stream)
-            rows = np.arange(start, stop)
             numbers = windows.numbers_of(rows_store.times[start:stop])
-            cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
-            for part in np.split(rows, cuts):
-                self._append(operator, stream, int(numbers[part[0] - start]), part)
+            for window in np.unique(numbers).tolist():
+                self._append(operator, stream, window, start + np.flatnonzero(numbers == window))
 
     def _append(self, operator: JoinOperator, stream: int, window: int, rows: Any) -> None:
         if sum(key[:2] == (stream, window) for key in self.manifest.pieces) >= _MOST_PARTS:

@@ -1,68 +1,131 @@
-"""How far a micro-batch is, before anybody knows what the machine can do.
+"""How far a micro-batch is, and how much effort is left for the rest of it.
 
-Where z follows the load, the driver decides after the first micro-batches. Until then a host joins
-everything, but a batch that would take far too long is cut short: nobody would learn anything before its
-end. Effort is counted, not timed, so that a batch that is repeated is cut at the same place.
+Where z follows the load, the driver decides after micro-batches. A batch may turn out to be far more work
+than the driver knew of: the first one, one with all the input that waited, one in which windows fill. A host
+that finds out sheds more for the rest of the batch: nobody would learn anything before its end. Effort is
+counted, not timed, so that a batch that is repeated is cut at the same place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import pyarrow as pa
+from collections.abc import Sequence
+from operator import mul
 
 from sparkshed.engine.statistics import Statistics
 
-#: Effort of a batch beyond which a host sheds: some seconds of comparisons, each of which counts as one.
-ENOUGH = 3e8
+#: Effort of a batch beyond which a host sheds before there was a decision: some seconds of comparisons, each
+#: of which counts as one.
+ENOUGH = 5e8
 #: Effort of one result on its way out.
-_RESULT = 30
-_LEAST_SHARE = 1e-4
-#: A batch that will take less than this share of the effort need not be watched.
-_LIGHT = 0.25
+_RESULT = 100
+#: The share of the limit that rows have which come after it was spent, so that something is learned of them.
+_AFTER = 0.05
+#: A batch may take so much more than its limit before it is cut, and more than that as long as little of it
+#: is known.
+_TOLERATED, _UNSURE = 1.1, 0.5
+#: A share of the work as far from the right one as this is right enough.
+_CLOSE = 0.75
+#: What rows of the last batch cost counts as much as this share of the rows of this one.
+_KNOWN = 1 / 16
+#: The share of the work grows by this factor at most from one portion to the next.
+_BOLDEST = 4.0
 
 
-def effort_of(counted: Statistics) -> float:
-    """What so much work and so many results cost, in comparisons."""
-    return float(counted.work + (_RESULT - 1) * counted.results)
-
-
-def is_light(rows: int, per_row: float) -> bool:
-    """Whether so many rows are far from too much, if they cost what rows of the last batch did."""
-    return 0 < per_row * rows <= _LIGHT * ENOUGH
+def efforts_of(counted: Statistics) -> list[float]:
+    """What the work and the results of each direction cost, in comparisons."""
+    return [float(own.work + (_RESULT - 1) * own.results) for own in counted.directions]
 
 
 class Progress:
-    """How far a micro-batch is, in rows and in effort."""
+    """How far a micro-batch is, in rows and in effort.
 
-    def __init__(self, rows: int, *, filling: bool) -> None:
-        """Take the number of rows of the batch; `filling` if windows were empty before it."""
+    Rows of one stream may cost a thousand times as much as those of another one, and a host may get all of
+    them in a few moments of the batch. So what is left is counted by stream.
+    """
+
+    def __init__(self, rows: Sequence[int], limit: float, known: Sequence[float], *, filling: bool) -> None:
+        """Start with nothing done.
+
+        Args:
+            rows: Rows of the batch, by stream.
+            limit: Effort that it may take.
+            known: What a row of each stream cost in the last batch, with all of the work; empty before there
+                was one.
+            filling: Whether windows were empty before it.
+        """
         self._rows = rows
+        self._limit = limit
+        self._known = known
         self._filling = filling
-        self._done = 0
-        self._spent = self._full = 0.0
+        self._done = [0] * len(rows)
+        self._full = [0.0] * len(rows)
+        self._spent = 0.0
 
-    def add(self, portion: Mapping[int, pa.Table], effort: float, throttle: float) -> None:
+    def add(self, rows: Sequence[int], efforts: Sequence[float], throttle: float) -> None:
         """A portion was joined, with a share of the work."""
-        self._done += sum(table.num_rows for table in portion.values())
-        self._spent += effort
-        self._full += effort / throttle
+        for stream, (count, effort) in enumerate(zip(rows, efforts, strict=True)):
+            self._done[stream] += count
+            self._full[stream] += effort / throttle
+            self._spent += effort
+
+    def expected(self, throttle: float) -> float | None:
+        """The share of the limit that the batch will take, if rows cost what those of the last batch did."""
+        if not any(self._known):
+            return None
+        cost = float(sum(map(mul, self._rows, self._known)))
+        return throttle * cost / self._limit
 
     @property
-    def budget(self) -> float:
-        """The share of the work that the rest of the batch may have."""
-        done = self._done / self._rows if 0 < self._done < self._rows else 1.0
+    def is_over(self) -> bool:
+        """Whether all rows were joined."""
+        return not any(self.left)
+
+    @property
+    def left(self) -> list[int]:
+        """Rows of each stream that were not joined yet."""
+        return [count - done for count, done in zip(self._rows, self._done, strict=True)]
+
+    @property
+    def per_row(self) -> list[float]:
+        """What a row of each stream cost, or would have cost with all of the work; empty if nobody knows."""
+        if not self._known and not any(self._done):
+            return []
+        mean = sum(self._full) / max(1, sum(self._done))
+        known = self._known or [mean] * len(self._rows)
+        weights = [max(1.0, count * _KNOWN) for count in self._rows]
+        return [
+            (full + weight * cost) / (done + weight)
+            for full, done, weight, cost in zip(self._full, self._done, weights, known, strict=True)
+        ]
+
+    @property
+    def _part(self) -> float:
+        return sum(self._done) / max(1, sum(self._rows))
+
+    @property
+    def _rest(self) -> float:
+        """Effort that the other rows would take with all of the work."""
+        rest = sum(count * cost for count, cost in zip(self.left, self.per_row, strict=True))
         # While windows fill, later rows meet more of them.
-        rest = self._full / done ** (2 if self._filling else 1) - self._full
-        left = ENOUGH - self._spent
-        return 1.0 if rest <= max(left, 0.0) else max(_LEAST_SHARE, left / rest)
+        return rest * (1 + 1 / self._part) if self._filling else rest
+
+    def budget(self, throttle: float) -> float:
+        """The share of the work that the rest of the batch may have, where it had this one."""
+        left = max(self._limit - self._spent, _AFTER * (1 - self._part) * self._limit)
+        return min(1.0, _BOLDEST * throttle, left / self._rest if self._rest > 0 else 1.0)
+
+    def is_too_much(self, throttle: float) -> bool:
+        """Whether the batch would take too much effort with this share of the work for the rest."""
+        tolerated = _TOLERATED + _UNSURE * (1 - self._part)
+        return self._spent + throttle * self._rest > tolerated * self._limit
+
+    @staticmethod
+    def is_close(throttle: float, budget: float) -> bool:
+        """Whether another share of the work would change little."""
+        return _CLOSE * budget <= throttle <= budget / _CLOSE
 
     @property
     def share(self) -> float:
         """The share of the work that was done."""
-        return min(1.0, self._spent / self._full) if self._full > 0 else 1.0
-
-    @property
-    def per_row(self) -> float:
-        """What a row cost, or would have cost with all of the work; 0 if there was none."""
-        return self._full / self._done if self._done else 0.0
+        full = sum(self._full)
+        return min(1.0, self._spent / full) if full > 0 else 1.0

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.group import derived, portions, strategy_of, times_of
 from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
-from sparkshed.engine.pacing import Progress, effort_of, is_light
+from sparkshed.engine.pacing import ENOUGH, Progress, efforts_of
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.completeness import Completeness
@@ -31,6 +32,10 @@ from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.streaming import Clock, Decision, Report, StreamingPlan
 from sparkshed.planner.wire import configuration_from_json, configuration_to_json
 
+#: Portions of a batch, by how sure it is what it will take.
+_MOST_STEPS, _STEPS, _FEWER_STEPS = 64, 16, 4
+#: A batch that is expected to take less than this share of its limit need not be watched.
+_LIGHT = 0.25
 #: Hosts that one worker keeps in memory.
 _MOST_CACHED = 16
 
@@ -79,6 +84,8 @@ class StreamingJoin:
             manifest.seed = plan.shedding.seed
         self._seed = manifest.seed or 0
         self._live = self._revive()
+        self._alone = self._manifest.decision is None
+        self._untaught: Tally | None = None
         self.report: Report | None = None
 
     @property
@@ -134,18 +141,24 @@ class StreamingJoin:
         for stream, tables in batch.items():
             table = pa.concat_tables(tables, promote_options="permissive")
             rows[stream], late[stream] = self._in_time(stream, table, watermark)
-        completeness, tally = Completeness(), None
-        progress = Progress(sum(table.num_rows for table in rows.values()), filling=manifest.sequence == 0)
-        for portion in self._portions(rows):
-            before_it = effort_of(operator.statistics)
+        completeness, tally, entered = Completeness(), None, [(0, 0)] * len(late)
+        counts, told = _counts(rows, len(late)), configuration.throttle
+        progress = Progress(counts, self._limit(sum(counts)), manifest.effort, filling=manifest.sequence == 0)
+        for portion in self._portions(rows, progress, told):
+            before_it = efforts_of(operator.statistics)
             yield from operator.process(portion)
             completeness += operator.completeness
-            self._keeper.add_newest(operator, len(late))
+            entered = _grown(entered, operator.newest)
             taught = operator.strategy.take()
             tally = _sum(tally, taught)
-            progress.add(portion, effort_of(operator.statistics) - before_it, configuration.throttle)
-            configuration = self._plan_alone(taught, tally, progress) or configuration
+            efforts = [
+                now - then for now, then in zip(efforts_of(operator.statistics), before_it, strict=True)
+            ]
+            progress.add(_counts(portion, len(late)), efforts, configuration.throttle)
+            configuration = self._plan_alone(taught, progress, told) or configuration
         manifest.effort = progress.per_row or manifest.effort
+        self._keeper.add(operator, entered)
+        self._learn_rest()
         self._commit()
         counted = operator.statistics.since(before)
         streams = []
@@ -156,9 +169,10 @@ class StreamingJoin:
         self.report = Report(
             host=self._host,
             version=last["version"],
-            throttle=progress.share if manifest.decision is None else configuration.throttle,
+            throttle=progress.share if self._alone else told,
             streams=streams,
             work=[direction.work for direction in counted.directions],
+            effort=sum(efforts_of(counted)),
             completeness=completeness,
             tally=tally or operator.strategy.take(),
             rows=operator.window_rows,
@@ -184,6 +198,7 @@ class StreamingJoin:
         strategy, manifest = self._live.operator.strategy, self._manifest
         if decision is not None:
             manifest.decision = decision
+            self._alone = False
         if manifest.decision is not None:
             strategy.configure(Decision.from_json(manifest.decision).configuration)
         elif manifest.own is not None:
@@ -200,35 +215,77 @@ class StreamingJoin:
         late = int(len(timely) - timely.sum())
         return (table.filter(pa.array(timely)), late) if late else (table, 0)
 
-    def _portions(self, rows: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
-        """The whole batch; where the host plans for itself, portion by portion in the order of time."""
-        manifest = self._manifest
-        if self._live.adapter is None or manifest.decision is not None:
-            return iter([rows])
-        count = sum(table.num_rows for table in rows.values())
-        if self._plan.follows and manifest.own is None and is_light(count, manifest.effort):
-            return iter([rows])
-        return portions(self._plan.spec, rows)
+    def _limit(self, rows: int) -> float:
+        """Effort that so many rows may take."""
+        if not self._plan.follows:
+            return inf
+        decision = self._manifest.decision
+        if decision is None:
+            return ENOUGH
+        most = Decision.from_json(decision).most
+        return inf if most is None else most * rows
 
-    def _plan_alone(self, taught: Tally, all_taught: Tally, progress: Progress) -> Configuration | None:
-        """While no decision came, the host adapts by what it learned itself.
+    def _portions(
+        self, rows: Mapping[int, pa.Table], progress: Progress, throttle: float
+    ) -> Iterator[Mapping[int, pa.Table]]:
+        """The whole batch; where the host may plan for itself, portion by portion in the order of time."""
+        if self._live.adapter is None:
+            return iter([rows])
+        alone, expected = self._manifest.decision is None, progress.expected(throttle)
+        if not self._plan.follows:
+            steps = _STEPS if alone else 1
+        elif alone and (self._manifest.own is not None or expected is None):
+            # As long as nobody knows what rows cost, portions are small.
+            steps = _MOST_STEPS
+        elif expected is None or expected > 1:
+            steps = _STEPS
+        else:
+            steps = 1 if expected <= _LIGHT else _FEWER_STEPS
+        return portions(self._plan.spec, rows, steps)
 
-        Where z follows the load, nobody knows yet what the machine can do. Nothing is shed, unless the batch
-        would take so long that it is better not to wait for its end.
+    def _plan_alone(self, taught: Tally, progress: Progress, told: float) -> Configuration | None:
+        """The host adapts by what it learned itself while no decision came, or where that is not enough.
+
+        Where z follows the load, nothing is shed before the first decision, and nothing but what it says
+        later, unless the batch would take so long that it is better not to wait for its end.
+
+        Args:
+            taught: What the last portion taught.
+            progress: How far the batch is.
+            told: z at the start of the batch.
         """
-        live, shedding = self._live, self._plan.shedding
-        if live.adapter is None or shedding is None or self._manifest.decision is not None:
+        live, shedding, manifest = self._live, self._plan.shedding, self._manifest
+        if live.adapter is None or shedding is None:
             return None
-        if not any(direction.rows for direction in taught.directions):
+        self._untaught = _sum(self._untaught, taught.copy())
+        if not any(direction.rows for direction in self._untaught.directions):
             return None
-        budget = progress.budget if self._plan.follows else shedding.budget
-        if self._plan.follows and budget >= 1 and self._manifest.own is None:
-            return None
-        lesson = all_taught if live.adapter.learned is None else taught
-        configuration = live.adapter.adapt(lesson.copy(), budget)
-        self._manifest.own = configuration_to_json(configuration)
+        if not self._plan.follows:
+            if manifest.decision is not None:
+                return None
+            budget = shedding.budget
+        else:
+            now = live.operator.strategy.configuration.throttle
+            budget = min(progress.budget(now), 1.0 if manifest.decision is None else told)
+            planning = self._alone and (manifest.decision is not None or manifest.own is not None)
+            enough = progress.is_close(now, budget) if planning else not progress.is_too_much(now)
+            if progress.is_over or enough:
+                return None
+        live.adapter.follow(live.operator.strategy.configuration)
+        left = None if progress.is_over else progress.left
+        configuration = live.adapter.adapt(self._untaught, budget, rows=left)
+        self._alone, self._untaught = True, None
+        if manifest.decision is None:
+            manifest.own = configuration_to_json(configuration)
         live.operator.strategy.configure(configuration)
         return configuration
+
+    def _learn_rest(self) -> None:
+        """What was not needed for a plan may be needed for the next one."""
+        adapter, taught = self._live.adapter, self._untaught
+        if adapter is not None and taught is not None and self._plan.follows:
+            adapter.learn(taught)
+            self._untaught = None
 
     def _commit(self) -> None:
         """Write the manifest under a new token, and keep the host in memory under it."""
@@ -245,6 +302,18 @@ def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> Non
     changed = [word for word, mark in expected.items() if found.get(word) != mark]
     if changed:
         raise CheckpointError(changed, found.get("hosts", "").split(" ")[0])
+
+
+def _counts(rows: Mapping[int, pa.Table], streams: int) -> list[int]:
+    return [rows[stream].num_rows if stream in rows else 0 for stream in range(streams)]
+
+
+def _grown(ranges: Sequence[tuple[int, int]], more: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of rows with those that came after them."""
+    return [
+        (start if start < stop else first, last if first < last else stop)
+        for (start, stop), (first, last) in zip(ranges, more, strict=True)
+    ]
 
 
 def _sum(total: Tally | None, more: Tally) -> Tally:

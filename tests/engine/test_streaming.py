@@ -298,11 +298,11 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
     results, report = step(plan, MemoryStore(), batch)
     assert counted(results) == whole, "a machine may well be able to do this"
     assert report.throttle == 1
-    cap = pacing.effort_of(full.statistics) / 8
-    monkeypatch.setattr(pacing, "ENOUGH", cap)
+    cap = sum(pacing.efforts_of(full.statistics)) / 8
+    monkeypatch.setattr(streaming, "ENOUGH", cap)
     store = MemoryStore()
     results, report = step(plan, store, batch, name="short")
-    effort = sum(report.work) + 29 * report.completeness.delivered
+    effort = sum(report.work) + 99 * report.completeness.delivered
     assert 0.3 * cap < effort < 2 * cap
     assert counted(results) <= whole
     assert 0.05 < report.throttle < 0.4
@@ -321,15 +321,15 @@ def test_light_batches_are_joined_at_once(monkeypatch):
     shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
     plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
     cut = []
-    monkeypatch.setattr(streaming, "portions", lambda spec, rows: cut.append(1) or iter([rows]))
+    monkeypatch.setattr(streaming, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
     first, second, third = cut_by_time(cameras(30, 100), 30, 10)
     step(plan, store, first)
-    assert cut == [1], "nothing is known of the first one"
+    assert cut == [64], "nothing is known of the first one"
     step(plan, store, second)
-    assert cut == [1]
-    monkeypatch.setattr(pacing, "ENOUGH", 1e6)
+    assert cut == [64, 1]
+    monkeypatch.setattr(streaming, "ENOUGH", 1e6)
     step(plan, store, third)
-    assert cut == [1, 1], "too much to be sure"
+    assert cut == [64, 1, 16], "too much to be sure"
 
 
 def test_the_same_seed_gives_the_same_results_on_any_worker():

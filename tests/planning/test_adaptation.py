@@ -245,7 +245,7 @@ def test_windows_that_are_not_first_are_tried_as_far_as_that_is_cheap():
         HopModel((100.0,) * 10, (1.0,) * 10, (1.0,) * 10),
     )
     own = DirectionModel(10.0, 1.0, hops)
-    thins = thins_for(own, 0.01)
+    thins = thins_for(own, 0.01, 1.5)
     # A row costs 1,000 + 10 · 1,000 units in full, 110 with a hundredth of the work; of that a hundredth.
     assert try_for(own, thins, 0.1, 0.01) == pytest.approx(1.1 / 0.1 / 1000)
     assert try_for(own, thins, 0.001, 0.01) == 1

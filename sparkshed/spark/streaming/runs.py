@@ -123,7 +123,7 @@ class Run:
             "z": reports[0].throttle,
             "beta": lasted / seconds if seconds and lasted else 1.0,
             "fixed_seconds": figures.get("fixed", 0.0),
-            "variable_seconds": figures.get("unit", 0.0) * sum(work),
+            "variable_seconds": figures.get("unit", 0.0) * sum(own.effort for own in reports),
             "decision": reports[0].version,
             "results": round(completeness.delivered),
             "work": sum(work),
