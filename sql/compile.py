@@ -7,6 +7,8 @@ semantics are Spark's own. The engine combines such columns with the operators o
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from sqlglot import exp
 
 from sparkshed.sql.catalog import Catalog
@@ -288,8 +290,11 @@ class Compiler:
             return Lit(None, type_, value.text)
         if not (is_numeric(value.type) and is_numeric(type_)):
             raise NotCompiledError(type_)
-        if isinstance(value, Lit) and isinstance(value.value, int) and type_ in (*INTEGRAL, "double"):
-            return Lit(float(value.value) if type_ == "double" else value.value, type_, value.text)
+        if isinstance(value, Lit) and isinstance(value.value, (int, Decimal)) and type_ == "double":
+            # 0.5 is a decimal in SQL; here it is a constant that needs no conversion for every pair of rows.
+            return Lit(float(value.value), type_, value.text)
+        if isinstance(value, Lit) and isinstance(value.value, int) and type_ in INTEGRAL:
+            return Lit(value.value, type_, value.text)
         return Call("cast", (value,), type_)
 
 

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, PythonException
 
 import sparkshed
 from sparkshed import predicates
+from sparkshed.engine.blocks import is_gridable
 from sparkshed.predicates import find_predicate
 from sparkshed.spark.catalog import SparkCatalog
 from sparkshed.spark.functions import install
@@ -233,6 +234,10 @@ def test_what_a_condition_compiles_to(session: SparkSession) -> None:
     assert isinstance(constant.args[0], Call)
     assert isinstance(constant.args[1], Lit)
     assert constant.args[1].type == "decimal(1,1)"
+    squared = read("(l.x - r.x) * (l.x - r.x) <= 0.0625")
+    assert isinstance(squared, Call)
+    assert squared.args[1] == Lit(0.0625, "double", "0.0625")
+    assert is_gridable(squared)
     nested = read("near(r.l, array(1)) = near(l.l, r.l)")
     assert [column.type for column in columns_of(nested)] == ["boolean", "array<bigint>", "array<bigint>"]
     brought = read("near(near(l.x, r.x), array(1))")
