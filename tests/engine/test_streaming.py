@@ -316,6 +316,46 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
     assert (report.version, report.throttle) == (1, 1.0)
 
 
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+def test_a_host_sheds_more_than_it_was_told_where_it_must(strategy):
+    join = camera_join(3)
+    shedding = replace(shedding_of(join, 1.0, strategy), policy=Policy(follows=True))
+    plan = plan_of(join.spec, shedding, follows=True)
+    first, second = cut_by_time(cameras(40, 100), 40, 20)
+    full = JoinOperator(join.spec)
+    collect_all(full, first)
+    before = sum(pacing.efforts_of(full.statistics))
+    whole = collect_all(full, second)
+    effort = sum(pacing.efforts_of(full.statistics)) - before
+    everything = Configuration(join.spec.orders, shred=0.1)
+    rows = sum(table.num_rows for table in second.values())
+    for most, low, high in [(None, 1, 1.1), (4 * effort / rows, 1, 1.1), (effort / 8 / rows, 0.05, 0.2)]:
+        store = MemoryStore()
+        step(plan, store, first, Decision(1, everything), name=str(most))
+        results, report = step(plan, store, second, Decision(2, everything, most=most), name=str(most))
+        assert low <= report.effort / effort < high
+        assert counted(results) <= whole
+        assert report.version == 2
+        assert (report.throttle == 1) == (low == 1)
+        assert Manifest.from_bytes(store.manifest).own is None
+    # It goes on as it was told.
+    _, report = step(plan, store, {0: second[0].slice(0, 1)}, name=str(most))
+    assert report.throttle == 1
+
+
+def test_a_batch_is_one_piece_for_each_basic_window():
+    join = camera_join(3, basic=5)
+    plan, store = plan_of(join.spec), MemoryStore()
+    (batch,) = cut_by_time(cameras(20, 50), 20, 20)
+    mixed = {
+        stream: table.take(np.random.default_rng(1).permutation(table.num_rows))
+        for stream, table in batch.items()
+    }
+    step(plan, store, mixed)
+    windows = [key[:2] for key in Manifest.from_bytes(store.manifest).pieces]
+    assert len(windows) == len(set(windows)) <= 3 * 5
+
+
 def test_light_batches_are_joined_at_once(monkeypatch):
     join = camera_join(3)
     shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))

@@ -267,3 +267,54 @@ def test_a_hop_that_was_never_made_finds_less_than_a_first_one():
     first, second, third = learned.model.directions[0].hops
     assert sum(first.partials) == pytest.approx(8)
     assert sum(second.partials) == sum(third.partials) == pytest.approx(4), "as in the hop that was made"
+
+
+def test_what_a_later_hop_has_not_met_is_not_free():
+    tallies = camera_tally()
+    hop = tallies.directions[0].hops[frozenset([0, 1]), 2]
+    for counts in (hop.pairs, hop.touched, hop.partials):
+        counts[10:18] = 0
+    slices = camera_join(3, window=10, basic=1).spec.slices
+    learned = learned_model(tallies, ((1, 2), (0, 2), (0, 1)), slices)
+    assert learned is not None
+    second = learned.model.directions[0].hops[1]
+    assert len(learned.numbers[0][1]) == 10, "direct probes met rows in ten slices"
+    assert all(cost >= 79 for cost in second.cost)
+
+
+def test_slices_that_nobody_met_are_harvested_only_with_all_others():
+    learned = learned_model(camera_tally(), ((1, 2), (0, 2), (0, 1)), camera_join(3, 10, 1).spec.slices)
+    assert learned is not None
+    slices = [camera_join(3, window=10, basic=1).spec.slices[0][k] for k in (1, 2)]
+    every = tuple(range(10))
+    assert learned.harvest(0, (every, every), slices) is None
+    first, second = learned.harvest(0, (every, (0, 1)), slices)
+    assert len(first) == slices[0].count
+    assert second == learned.numbers[0][1][:2]
+
+
+@pytest.mark.parametrize("blind", [0, 2])
+def test_there_is_no_plan_while_a_stream_taught_nothing(blind):
+    own = adapter(follows=True)
+    own.adapt(camera_tally(), 0.2)
+    planned = own.configuration
+    other = adapter(follows=True)
+    other.follow(planned)
+    unseen = camera_tally()
+    for hop in unseen.directions[blind].hops.values():
+        hop.probes *= 1e-4
+        for counts in (hop.pairs, hop.touched, hop.partials):
+            counts[:] = 0
+    assert other.adapt(unseen, 0.1) is planned
+    assert other.adapt(camera_tally(), 0.1) is not planned
+
+
+def test_rows_that_will_come_are_planned_for():
+    spent = []
+    for rows in (None, (0.0, 1000.0, 1000.0)):
+        own = adapter(fixed=True)
+        own.adapt(camera_tally(), 0.2, rows=rows)
+        learned, choice = own.expected
+        spent.append([model.rate for model in learned.model.directions])
+    assert spent[0] == [1000.0] * 3
+    assert spent[1][0] < 1 and spent[1][1:] == [1000.0] * 2

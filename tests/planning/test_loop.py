@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -89,6 +90,53 @@ def test_a_later_run_goes_on_from_what_was_remembered(taken):
     for own, other in zip(later.adapter.learned.directions, loop.adapter.learned.directions, strict=True):
         assert own.rows == pytest.approx(other.rows)
         assert own.hops.keys() == other.hops.keys()
+
+
+def overloaded(taken, **changes):
+    """A loop that follows the load, after batches that took four times as long as their input."""
+    loop = ControlLoop(bursts.plan_of(camera_join(3)))
+    decisions = []
+    for place, (reports, timing) in enumerate(taken):
+        told = decisions[-1].configuration.throttle if decisions else 1.0
+        own = replace(reports[0], **{"version": loop.version, "throttle": told, **changes})
+        slow = Timing(timing.ended + 3 * place, 4 * timing.lasted, timing.lasted)
+        found = loop.observe([own], slow)
+        if found is not None:
+            decisions.append(found)
+    return loop, decisions
+
+
+def test_decisions_say_what_there_is_time_for(taken):
+    loop, decisions = overloaded(taken[:6])
+    last = decisions[-1]
+    throttle = loop.throttle
+    assert last.most == pytest.approx(throttle.allowed / (throttle.unit * loop._arriving))
+    assert Decision.from_json(last.to_json()).most == last.most
+    assert last.configuration.throttle < 0.5
+
+
+def test_hosts_that_shed_more_than_they_were_told_are_heard_at_once(taken):
+    loop, decisions = overloaded(taken[:6])
+    reports, timing = taken[6]
+    told = decisions[-1].configuration.throttle
+    for share, heard in ((1.0, False), (0.5, True)):
+        own = ControlLoop(bursts.plan_of(camera_join(3)))
+        own.__dict__.update(loop.__dict__)
+        own.throttle = deepcopy(loop.throttle)
+        report = replace(
+            reports[0], version=loop.version, throttle=share * told, effort=reports[0].effort * told
+        )
+        short = Timing(loop._decided + 1.0, 0.5 * timing.lasted, timing.lasted)
+        own._interval = None
+        assert (own.observe([report], short) is not None) == heard
+
+
+def test_nothing_is_decided_before_it_is_known_what_there_is_time_for(taken):
+    loop = ControlLoop(bursts.plan_of(camera_join(3)))
+    reports, _ = taken[3]
+    shed = replace(reports[0], version=0, throttle=0.01)
+    assert loop.observe([shed], Timing(5.0, 3.0, 0.0)) is None
+    assert loop.observe([shed], Timing(10.0, 3.0, 1.0)) is not None
 
 
 def test_what_travels_arrives(taken):
