@@ -16,6 +16,8 @@ from sparkshed.planner.wire import tally_from_json, tally_to_json
 
 #: A batch that takes longer than its input lasted, by this factor or more, calls for a decision at once.
 _BEHIND = 0.9
+#: A throttle that is open farther than it was asked for, by this factor or more, calls for one, too.
+_AHEAD = 2.0
 #: A throttle that changes by less than this share is not worth a new decision.
 _NOTICED = 0.02
 
@@ -95,7 +97,7 @@ class ControlLoop:
             # Nobody knows yet what there is time for. Hosts go on with what they planned for themselves.
             return None
         early = timing.ended - self._decided < self._shedding.policy.adapt
-        if early and not self._behind(reports) and not self._unasked:
+        if early and not self._behind(reports) and not self._far_ahead(reports) and not self._unasked:
             return None
         self._decided = timing.ended
         return self._decide()
@@ -106,6 +108,12 @@ class ControlLoop:
             return False
         told = self._asked[self.version][1]
         return self.throttle.beta < _BEHIND or any(own.throttle < _BEHIND * told for own in reports)
+
+    def _far_ahead(self, reports: Sequence[Report]) -> bool:
+        """Whether the last decision is in force, and much less than there is time for."""
+        if not self._plan.follows or reports[0].version != self.version or not self.version:
+            return False
+        return self.throttle.z > _AHEAD * self._asked[self.version][0]
 
     def _throttle(self, reports: Sequence[Report], timing: Timing) -> None:
         """Find z from what a batch cost.

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import sparkshed
+from sparkshed.spark.workers import check_workers
 
 JOIN = (
     "SELECT {hint} l.id AS left_id, r.id AS right_id FROM left_rows l JOIN right_rows r "
@@ -225,3 +230,26 @@ def test_the_answer_is_lazy_and_composes(enabled):
     assert frame.groupBy("left_id").count().orderBy("left_id").collect() == expected
     frame.createOrReplaceTempView("found")
     assert enabled.sql("SELECT count(*) FROM found").collect() == [(sum(rows(frame).values()),)]
+
+
+def test_workers_that_cannot_run_the_join_are_refused_before_it_starts(tmp_path: Path) -> None:
+    poor = tmp_path / "poor"
+    poor.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyarrow'\" >&2; exit 1\n")
+    poor.chmod(0o700)
+    rich = tmp_path / "rich"
+    rich.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    rich.chmod(0o700)
+
+    def session(functions: str, sources: str | None, master: str = "local[2]") -> Any:
+        system = SimpleNamespace(getenv={"PYSPARK_PYTHON": sources}.get)
+        context = SimpleNamespace(pythonExec=functions, master=master, _jvm=SimpleNamespace(System=system))
+        return SimpleNamespace(sparkContext=context)
+
+    check_workers(session(sys.executable, str(rich)))
+    check_workers(session(str(poor), None, "spark://elsewhere:7077"))
+    with pytest.raises(
+        sparkshed.ShedError, match="`.*poor`, and that one fails: .*'pyarrow'.*export PYSPARK_PYTHON="
+    ):
+        check_workers(session(sys.executable, str(poor)))
+    with pytest.raises(sparkshed.ShedError, match="does not exist"):
+        check_workers(session(str(tmp_path / "gone"), str(rich)))

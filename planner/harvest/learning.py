@@ -153,7 +153,9 @@ def _later(known: DirectionTally, origin: frozenset[int]) -> float:
 
 def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -> HopModel:
     probes = max(hop.probes, 1e-12)
-    cost, partials = hop.per_probe(hop.touched)[used], hop.per_probe(hop.partials)[used]
+    # A slice in which few rows found nobody may well have partners, and what they cost comes later.
+    doubtful = hop.partials + _PRIOR * hop.pairs / max(float(hop.pairs.sum()), 1e-12)
+    cost, partials = hop.per_probe(hop.touched)[used], hop.per_probe(doubtful)[used]
     if last:
         # Each result is a unit of work.
         cost = cost + partials

@@ -86,6 +86,11 @@ class Progress:
         return [count - done for count, done in zip(self._rows, self._done, strict=True)]
 
     @property
+    def to_come(self) -> list[int]:
+        """Rows of each stream to plan for: those that are left, or else as many as there were."""
+        return [left or count for left, count in zip(self.left, self._rows, strict=True)]
+
+    @property
     def per_row(self) -> list[float]:
         """What a row of each stream cost, or would have cost with all of the work; empty if nobody knows."""
         if not self._known and not any(self._done):

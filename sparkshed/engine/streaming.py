@@ -84,7 +84,7 @@ class StreamingJoin:
             manifest.seed = plan.shedding.seed
         self._seed = manifest.seed or 0
         self._live = self._revive()
-        self._alone = self._manifest.decision is None
+        self._alone, self._is_told = self._manifest.decision is None, False
         self._untaught: Tally | None = None
         self.report: Report | None = None
 
@@ -198,7 +198,7 @@ class StreamingJoin:
         strategy, manifest = self._live.operator.strategy, self._manifest
         if decision is not None:
             manifest.decision = decision
-            self._alone = False
+            self._alone, self._is_told = False, True
         if manifest.decision is not None:
             strategy.configure(Decision.from_json(manifest.decision).configuration)
         elif manifest.own is not None:
@@ -234,10 +234,10 @@ class StreamingJoin:
         alone, expected = self._manifest.decision is None, progress.expected(throttle)
         if not self._plan.follows:
             steps = _STEPS if alone else 1
-        elif alone and (self._manifest.own is not None or expected is None):
-            # As long as nobody knows what rows cost, portions are small.
+        elif expected is None or expected > 1 or (alone and self._manifest.own is not None):
+            # As long as nobody knows what rows cost, or where it is too much, portions are small.
             steps = _MOST_STEPS
-        elif expected is None or expected > 1:
+        elif self._is_told:
             steps = _STEPS
         else:
             steps = 1 if expected <= _LIGHT else _FEWER_STEPS
@@ -272,8 +272,7 @@ class StreamingJoin:
             if progress.is_over or enough:
                 return None
         live.adapter.follow(live.operator.strategy.configuration)
-        left = None if progress.is_over else progress.left
-        configuration = live.adapter.adapt(self._untaught, budget, rows=left)
+        configuration = live.adapter.adapt(self._untaught, budget, rows=progress.to_come)
         self._alone, self._untaught = True, None
         if manifest.decision is None:
             manifest.own = configuration_to_json(configuration)

@@ -25,6 +25,7 @@ from sparkshed.spark.shedding import plan_shedding
 from sparkshed.spark.statistics import gather, refine
 from sparkshed.spark.streaming.execution import execute_streaming
 from sparkshed.spark.streaming.planning import plan_streaming
+from sparkshed.spark.workers import check_workers
 from sparkshed.sql.analyse import analyse
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import ShedError, StatementError
@@ -126,6 +127,7 @@ class _Road:
 
     def plan_blocks(self) -> list[Planned]:
         """Plan and replace every hinted block, inner ones first."""
+        check_workers(self._session)
         return [self._plan_block(block) for block in self._outline.blocks]
 
     def _plan_block(self, block: Block) -> Planned:

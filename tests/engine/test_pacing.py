@@ -28,6 +28,7 @@ def test_what_is_left_is_shared_by_the_rows_that_are_left():
     assert own.budget(0.25) == pytest.approx(100 / 400)
     own.add((25, 25), (50.0, 50.0), 0.25)
     assert own.is_over and own.left == [0, 0]
+    assert own.to_come == [100, 100], "a plan without rows would be one for nothing, and is kept for the next"
     assert own.share == pytest.approx(1000 / 1600)
 
 

@@ -369,7 +369,7 @@ def test_light_batches_are_joined_at_once(monkeypatch):
     assert cut == [64, 1]
     monkeypatch.setattr(streaming, "ENOUGH", 1e6)
     step(plan, store, third)
-    assert cut == [64, 1, 16], "too much to be sure"
+    assert cut == [64, 1, 64], "too much to be sure"
 
 
 def test_the_same_seed_gives_the_same_results_on_any_worker():

@@ -265,8 +265,9 @@ def test_a_hop_that_was_never_made_finds_less_than_a_first_one():
     learned = learned_model(tally(joined, *others), orders, slices)
     assert learned is not None
     first, second, third = learned.model.directions[0].hops
-    assert sum(first.partials) == pytest.approx(8)
-    assert sum(second.partials) == sum(third.partials) == pytest.approx(4), "as in the hop that was made"
+    assert sum(first.partials) == pytest.approx(8, rel=0.01)
+    assert sum(second.partials) == pytest.approx(4, rel=0.01), "as in the hop that was made"
+    assert sum(third.partials) == pytest.approx(4, rel=0.01)
 
 
 def test_what_a_later_hop_has_not_met_is_not_free():
