@@ -13,29 +13,23 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
-from math import inf
+from operator import sub
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.errors import CheckpointError
-from sparkshed.engine.group import derived, portions, strategy_of, times_of
+from sparkshed.engine.group import derived, strategy_of, times_of
 from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
-from sparkshed.engine.pacing import ENOUGH, Progress, efforts_of
+from sparkshed.engine.pacing import efforts_of
+from sparkshed.engine.steering import Steering
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.streaming import Clock, Decision, Report, StreamingPlan
-from sparkshed.planner.wire import configuration_from_json, configuration_to_json
+from sparkshed.planner.streaming import Clock, Report, StreamingPlan
 
-#: Portions of a batch, by how sure it is what it will take.
-_MOST_STEPS, _STEPS, _FEWER_STEPS = 64, 16, 4
-#: A batch that is expected to take less than this share of its limit need not be watched.
-_LIGHT = 0.25
 #: Hosts that one worker keeps in memory.
 _MOST_CACHED = 16
 
@@ -84,8 +78,6 @@ class StreamingJoin:
             manifest.seed = plan.shedding.seed
         self._seed = manifest.seed or 0
         self._live = self._revive()
-        self._alone, self._is_told = self._manifest.decision is None, False
-        self._untaught: Tally | None = None
         self.report: Report | None = None
 
     @property
@@ -130,7 +122,7 @@ class StreamingJoin:
         """
         operator, manifest = self._live.operator, self._manifest
         before = deepcopy(operator.statistics)
-        configuration = self._configure(decision)
+        steering = self._steering(decision)
         late = [0] * len(self._plan.spec.streams)
         watermark = self._own_watermark(watermark)
         if watermark is not None:
@@ -141,24 +133,15 @@ class StreamingJoin:
         for stream, tables in batch.items():
             table = pa.concat_tables(tables, promote_options="permissive")
             rows[stream], late[stream] = self._in_time(stream, table, watermark)
-        completeness, tally, entered = Completeness(), None, [(0, 0)] * len(late)
-        counts, told = _counts(rows, len(late)), configuration.throttle
-        progress = Progress(counts, self._limit(sum(counts)), manifest.effort, filling=manifest.sequence == 0)
-        for portion in self._portions(rows, progress, told):
+        completeness, entered = Completeness(), [(0, 0)] * len(late)
+        for portion in steering.begin(rows):
             before_it = efforts_of(operator.statistics)
             yield from operator.process(portion)
             completeness += operator.completeness
-            entered = _grown(entered, operator.newest)
-            taught = operator.strategy.take()
-            tally = _sum(tally, taught)
-            efforts = [
-                now - then for now, then in zip(efforts_of(operator.statistics), before_it, strict=True)
-            ]
-            progress.add(_counts(portion, len(late)), efforts, configuration.throttle)
-            configuration = self._plan_alone(taught, progress, told) or configuration
-        manifest.effort = progress.per_row or manifest.effort
+            entered = list(map(_joined, entered, operator.newest))
+            steering.go_on(portion, list(map(sub, efforts_of(operator.statistics), before_it)))
         self._keeper.add(operator, entered)
-        self._learn_rest()
+        steering.end()
         self._commit()
         counted = operator.statistics.since(before)
         streams = []
@@ -169,12 +152,12 @@ class StreamingJoin:
         self.report = Report(
             host=self._host,
             version=last["version"],
-            throttle=progress.share if self._alone else told,
+            throttle=steering.throttle,
             streams=streams,
             work=[direction.work for direction in counted.directions],
             effort=sum(efforts_of(counted)),
             completeness=completeness,
-            tally=tally or operator.strategy.take(),
+            tally=steering.tally or operator.strategy.take(),
             rows=operator.window_rows,
             state_bytes=manifest.size,
             reads=self._keeper.reads,
@@ -193,19 +176,12 @@ class StreamingJoin:
             return former
         return None if watermark is None else watermark + self._plan.regain
 
-    def _configure(self, decision: dict[str, Any] | None) -> Configuration:
-        """Follow the newest decision; before there is one, what the host planned for itself."""
-        strategy, manifest = self._live.operator.strategy, self._manifest
-        if decision is not None:
-            manifest.decision = decision
-            self._alone, self._is_told = False, True
-        if manifest.decision is not None:
-            strategy.configure(Decision.from_json(manifest.decision).configuration)
-        elif manifest.own is not None:
-            strategy.configure(configuration_from_json(manifest.own))
+    def _steering(self, decision: dict[str, Any] | None) -> Steering:
+        live, manifest = self._live, self._manifest
+        strategy = live.operator.strategy
         if isinstance(strategy, Learning):
             strategy.generator = np.random.default_rng((self._seed, self._host, manifest.sequence))
-        return strategy.configuration
+        return Steering(self._plan, manifest, strategy, live.adapter, decision)
 
     def _in_time(self, stream: int, table: pa.Table, watermark: int | None) -> tuple[pa.Table, int]:
         """The rows that are not later than the watermark, and how many are."""
@@ -214,77 +190,6 @@ class StreamingJoin:
         timely = times_of(table, self._plan.spec.streams[stream]) >= watermark
         late = int(len(timely) - timely.sum())
         return (table.filter(pa.array(timely)), late) if late else (table, 0)
-
-    def _limit(self, rows: int) -> float:
-        """Effort that so many rows may take."""
-        if not self._plan.follows:
-            return inf
-        decision = self._manifest.decision
-        if decision is None:
-            return ENOUGH
-        most = Decision.from_json(decision).most
-        return inf if most is None else most * rows
-
-    def _portions(
-        self, rows: Mapping[int, pa.Table], progress: Progress, throttle: float
-    ) -> Iterator[Mapping[int, pa.Table]]:
-        """The whole batch; where the host may plan for itself, portion by portion in the order of time."""
-        if self._live.adapter is None:
-            return iter([rows])
-        alone, expected = self._manifest.decision is None, progress.expected(throttle)
-        if not self._plan.follows:
-            steps = _STEPS if alone else 1
-        elif expected is None or expected > 1 or (alone and self._manifest.own is not None):
-            # As long as nobody knows what rows cost, or where it is too much, portions are small.
-            steps = _MOST_STEPS
-        elif self._is_told:
-            steps = _STEPS
-        else:
-            steps = 1 if expected <= _LIGHT else _FEWER_STEPS
-        return portions(self._plan.spec, rows, steps)
-
-    def _plan_alone(self, taught: Tally, progress: Progress, told: float) -> Configuration | None:
-        """The host adapts by what it learned itself while no decision came, or where that is not enough.
-
-        Where z follows the load, nothing is shed before the first decision, and nothing but what it says
-        later, unless the batch would take so long that it is better not to wait for its end.
-
-        Args:
-            taught: What the last portion taught.
-            progress: How far the batch is.
-            told: z at the start of the batch.
-        """
-        live, shedding, manifest = self._live, self._plan.shedding, self._manifest
-        if live.adapter is None or shedding is None:
-            return None
-        self._untaught = _sum(self._untaught, taught.copy())
-        if not any(direction.rows for direction in self._untaught.directions):
-            return None
-        if not self._plan.follows:
-            if manifest.decision is not None:
-                return None
-            budget = shedding.budget
-        else:
-            now = live.operator.strategy.configuration.throttle
-            budget = min(progress.budget(now), 1.0 if manifest.decision is None else told)
-            planning = self._alone and (manifest.decision is not None or manifest.own is not None)
-            enough = progress.is_close(now, budget) if planning else not progress.is_too_much(now)
-            if progress.is_over or enough:
-                return None
-        live.adapter.follow(live.operator.strategy.configuration)
-        configuration = live.adapter.adapt(self._untaught, budget, rows=progress.to_come)
-        self._alone, self._untaught = True, None
-        if manifest.decision is None:
-            manifest.own = configuration_to_json(configuration)
-        live.operator.strategy.configure(configuration)
-        return configuration
-
-    def _learn_rest(self) -> None:
-        """What was not needed for a plan may be needed for the next one."""
-        adapter, taught = self._live.adapter, self._untaught
-        if adapter is not None and taught is not None and self._plan.follows:
-            adapter.learn(taught)
-            self._untaught = None
 
     def _commit(self) -> None:
         """Write the manifest under a new token, and keep the host in memory under it."""
@@ -303,20 +208,9 @@ def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> Non
         raise CheckpointError(changed, found.get("hosts", "").split(" ")[0])
 
 
-def _counts(rows: Mapping[int, pa.Table], streams: int) -> list[int]:
-    return [rows[stream].num_rows if stream in rows else 0 for stream in range(streams)]
-
-
-def _grown(ranges: Sequence[tuple[int, int]], more: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of rows with those that came after them."""
-    return [
-        (start if start < stop else first, last if first < last else stop)
-        for (start, stop), (first, last) in zip(ranges, more, strict=True)
-    ]
-
-
-def _sum(total: Tally | None, more: Tally) -> Tally:
-    if total is None:
-        return more
-    total.add(more)
-    return total
+def _joined(rows: tuple[int, int], more: tuple[int, int]) -> tuple[int, int]:
+    """A range of rows with those that came after them."""
+    (start, stop), (first, last) = rows, more
+    if start == stop or first == last:
+        return more if start == stop else rows
+    return start, last

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, counted
 from engine.test_strategies import batches
-from sparkshed.engine import pacing, streaming
+from sparkshed.engine import pacing, steering, streaming
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
@@ -299,7 +299,7 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy):
     assert counted(results) == whole, "a machine may well be able to do this"
     assert report.throttle == 1
     cap = sum(pacing.efforts_of(full.statistics)) / 8
-    monkeypatch.setattr(streaming, "ENOUGH", cap)
+    monkeypatch.setattr(steering, "ENOUGH", cap)
     store = MemoryStore()
     results, report = step(plan, store, batch, name="short")
     effort = sum(report.work) + 99 * report.completeness.delivered
@@ -361,13 +361,13 @@ def test_light_batches_are_joined_at_once(monkeypatch):
     shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
     plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
     cut = []
-    monkeypatch.setattr(streaming, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
+    monkeypatch.setattr(steering, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
     first, second, third = cut_by_time(cameras(30, 100), 30, 10)
     step(plan, store, first)
     assert cut == [64], "nothing is known of the first one"
     step(plan, store, second)
     assert cut == [64, 1]
-    monkeypatch.setattr(streaming, "ENOUGH", 1e6)
+    monkeypatch.setattr(steering, "ENOUGH", 1e6)
     step(plan, store, third)
     assert cut == [64, 1, 64], "too much to be sure"
 

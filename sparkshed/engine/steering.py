@@ -1,0 +1,162 @@
+"""What share of the work a host does in one micro-batch, and where.
+
+    decision ──▶ the whole batch in one go                 far from its limit
+             ──▶ portion, portion, portion …               it may turn out to be too much
+                     └──▶ plan of its own for the rest     it does
+
+Before the first decision a host is on its own. With a fixed budget it plans after every portion. Where z
+follows the load it joins everything, unless the batch would take so long that it is better not to wait for
+its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+import pyarrow as pa
+
+from sparkshed.engine.group import portions
+from sparkshed.engine.keeping import Manifest
+from sparkshed.engine.pacing import ENOUGH, Progress
+from sparkshed.engine.strategies.protocol import Strategy
+from sparkshed.planner.adaptation import Adapter
+from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.streaming import Decision, StreamingPlan
+from sparkshed.planner.wire import configuration_from_json, configuration_to_json
+
+#: Portions of a batch, by how sure it is what it will take.
+_MOST_STEPS, _STEPS, _FEWER_STEPS = 64, 16, 4
+#: A batch that is expected to take less than this share of its limit need not be watched.
+_LIGHT = 0.25
+
+
+class Steering:
+    """Configures the strategy of a host, before a batch and within it.
+
+    Attributes:
+        told: z at the start of the batch.
+        tally: What all portions taught; None before the first one.
+    """
+
+    def __init__(
+        self,
+        plan: StreamingPlan,
+        manifest: Manifest,
+        strategy: Strategy,
+        adapter: Adapter | None,
+        decision: dict[str, Any] | None,
+    ) -> None:
+        """Follow the newest decision; before there is one, what the host planned for itself.
+
+        Args:
+            plan: The plan of the join.
+            manifest: Of the host.
+            strategy: To be configured.
+            adapter: Plans for the host; None where it never does.
+            decision: Of the driver, if there is a new one.
+        """
+        self._plan = plan
+        self._manifest = manifest
+        self._strategy = strategy
+        self._adapter = adapter
+        self._is_new = decision is not None
+        if decision is not None:
+            manifest.decision = decision
+        self._most: float | None = None
+        self._alone = manifest.decision is None
+        if manifest.decision is not None:
+            own = Decision.from_json(manifest.decision)
+            self._most = own.most
+            strategy.configure(own.configuration)
+        elif manifest.own is not None:
+            strategy.configure(configuration_from_json(manifest.own))
+        self.told = strategy.configuration.throttle
+        self.tally: Tally | None = None
+        self._untaught: Tally | None = None
+        self._progress = Progress((), inf, (), filling=False)
+
+    def begin(self, rows: Mapping[int, pa.Table]) -> Iterator[Mapping[int, pa.Table]]:
+        """The whole batch; where the host may plan for itself, portion by portion in the order of time."""
+        counts, manifest = self._counts(rows), self._manifest
+        if not self._plan.follows:
+            limit = inf
+        elif manifest.decision is None:
+            limit = ENOUGH
+        else:
+            limit = inf if self._most is None else self._most * sum(counts)
+        self._progress = Progress(counts, limit, manifest.effort, filling=manifest.sequence == 0)
+        return portions(self._plan.spec, rows, self._steps) if self._adapter is not None else iter([rows])
+
+    @property
+    def _steps(self) -> int:
+        if not self._plan.follows:
+            return _STEPS if self._alone else 1
+        expected = self._progress.expected(self.told)
+        if expected is None or expected > 1 or (self._alone and self._manifest.own is not None):
+            # As long as nobody knows what rows cost, or where it is too much, portions are small.
+            return _MOST_STEPS
+        if self._is_new:
+            return _STEPS
+        return 1 if expected <= _LIGHT else _FEWER_STEPS
+
+    def go_on(self, portion: Mapping[int, pa.Table], efforts: Sequence[float]) -> None:
+        """Plan for the rest of the batch, after a portion that took so much effort, by direction."""
+        taught = self._strategy.take()
+        self._progress.add(self._counts(portion), efforts, self._strategy.configuration.throttle)
+        self.tally = _sum(self.tally, taught)
+        if self._adapter is None or self._plan.shedding is None:
+            return
+        self._untaught = _sum(self._untaught, taught.copy())
+        if not any(direction.rows for direction in self._untaught.directions):
+            return
+        budget = self._needed if self._plan.follows else self._promised
+        if budget is not None:
+            self._replan(self._adapter, budget)
+
+    @property
+    def _promised(self) -> float | None:
+        """The budget that was promised, unless the driver sees to it."""
+        assert self._plan.shedding is not None
+        return self._plan.shedding.budget if self._manifest.decision is None else None
+
+    @property
+    def _needed(self) -> float | None:
+        """The share of the work that the rest of the batch may have; None if it may go on as it does."""
+        progress, now = self._progress, self._strategy.configuration.throttle
+        decided = self._manifest.decision is not None
+        budget = min(progress.budget(now), self.told if decided else 1.0)
+        planned = self._alone and (decided or self._manifest.own is not None)
+        enough = progress.is_close(now, budget) if planned else not progress.is_too_much(now)
+        return None if progress.is_over or enough else budget
+
+    def _replan(self, adapter: Adapter, budget: float) -> None:
+        assert self._untaught is not None
+        adapter.follow(self._strategy.configuration)
+        configuration = adapter.adapt(self._untaught, budget, rows=self._progress.to_come)
+        self._alone, self._untaught = True, None
+        if self._manifest.decision is None:
+            self._manifest.own = configuration_to_json(configuration)
+        self._strategy.configure(configuration)
+
+    def end(self) -> None:
+        """Remember what rows cost, and what was taught and not needed for a plan."""
+        self._manifest.effort = self._progress.per_row or self._manifest.effort
+        if self._adapter is not None and self._untaught is not None and self._plan.follows:
+            self._adapter.learn(self._untaught)
+
+    @property
+    def throttle(self) -> float:
+        """The share of the work that was done."""
+        return self._progress.share if self._alone else self.told
+
+    def _counts(self, rows: Mapping[int, pa.Table]) -> list[int]:
+        return [rows[s].num_rows if s in rows else 0 for s, _ in enumerate(self._plan.spec.streams)]
+
+
+def _sum(total: Tally | None, more: Tally) -> Tally:
+    if total is None:
+        return more
+    total.add(more)
+    return total
