@@ -55,6 +55,12 @@ class Adapter:
 
     The model predicts what a row of each stream costs in a configuration. What it did cost is counted, for
     all rows and not only for those that teach, so the ratio of the two, smoothed, corrects the next one.
+
+    Attributes:
+        configuration: The last one.
+        is_planned: Whether it follows from the last interval; otherwise too little was known for a new one.
+        learned: What is known.
+        corrections: What rows of each stream cost, over what the model expected.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Adapter:
     ) -> None:
         """Start from a configuration with nothing learned."""
         self.configuration = configuration
+        self.is_planned = True
         self.learned: Tally | None = None
         self.corrections = [1.0] * len(configuration.orders)
         self._counted: list[tuple[float, float]] = []
@@ -108,6 +115,7 @@ class Adapter:
         fixed = self._policy.fixed
         orders = self.configuration.orders if fixed else self._orders(learned, throttle)
         model = self._model(orders)
+        self.is_planned = throttle >= 1 or model is not None
         if throttle >= 1:
             self.configuration = Configuration(orders, shred=self._policy.shred)
         elif model is not None:

@@ -149,9 +149,7 @@ class ControlLoop:
         )
         if model is not None:
             self._full_per_row = [own.full_cost / own.rate for own in model.model.directions]
-        # While a stream taught nothing, there is no plan.
-        unplanned = z < 1 and configuration.is_exact
-        if unplanned or not self._matters(configuration):
+        if not self.adapter.is_planned or not self._matters(configuration):
             return None
         self.version += 1
         last = self._asked.get(self.version - 1, (z, z))
@@ -195,6 +193,15 @@ class ControlLoop:
         )
         return not same or moved > _NOTICED
 
+    def do_everything(self) -> Decision:
+        """The decision that a run begins with which does all the work, whatever an earlier one decided."""
+        shred = self._shedding.policy.shred
+        everything = Configuration(self._plan.orders, shred=shred)
+        self.version = 1
+        self._published = self.adapter.configuration = everything
+        self._asked[self.version] = (1.0, 1.0)
+        return Decision(0, everything)
+
     def remember(self) -> dict[str, Any]:
         """What a later run needs to go on from here."""
         learned = self.adapter.learned
@@ -224,6 +231,8 @@ class ControlLoop:
         if fully:
             configuration = Configuration(configuration.orders, shred=self._shedding.policy.shred)
         self._published = self.adapter.configuration = configuration
+        z = 1.0 if fully else configuration.throttle
+        self._asked[self.version] = (z, configuration.throttle)
         if remembered is None:
             return
         if remembered["learned"] is not None:

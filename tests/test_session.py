@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import sparkshed
-from sparkshed.spark.workers import check_workers
+from sparkshed.spark.workers import check_sources, check_workers
 
 JOIN = (
     "SELECT {hint} l.id AS left_id, r.id AS right_id FROM left_rows l JOIN right_rows r "
@@ -245,11 +245,13 @@ def test_workers_that_cannot_run_the_join_are_refused_before_it_starts(tmp_path:
         context = SimpleNamespace(pythonExec=functions, master=master, _jvm=SimpleNamespace(System=system))
         return SimpleNamespace(sparkContext=context)
 
-    check_workers(session(sys.executable, str(rich)))
+    check_workers(session(sys.executable, None))
+    check_sources(session(sys.executable, str(rich)))
+    check_sources(session(sys.executable, str(Path(sys.executable).with_name("python3"))))
     check_workers(session(str(poor), None, "spark://elsewhere:7077"))
-    with pytest.raises(
-        sparkshed.ShedError, match="`.*poor`, and that one fails: .*'pyarrow'.*export PYSPARK_PYTHON="
-    ):
-        check_workers(session(sys.executable, str(poor)))
+    with pytest.raises(sparkshed.ShedError, match="poor`, and that one fails: .*'pyarrow'.*export PYSPARK"):
+        check_workers(session(str(poor), str(rich)))
+    with pytest.raises(sparkshed.ShedError, match="poor`, and that one fails"):
+        check_sources(session(sys.executable, str(poor)))
     with pytest.raises(sparkshed.ShedError, match="does not exist"):
         check_workers(session(str(tmp_path / "gone"), str(rich)))

@@ -147,6 +147,8 @@ class Manifest:
     def from_bytes(blob: bytes) -> Manifest:
         """The manifest again."""
         data = json.loads(blob)
+        # It was one number for all streams once.
+        data["effort"] = data["effort"] if isinstance(data["effort"], list) else []
         data["pieces"] = {tuple(row[:3]): (row[3], row[4]) for row in data["pieces"]}
         return Manifest(**data)
 

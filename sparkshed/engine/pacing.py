@@ -70,7 +70,9 @@ class Progress:
 
     def expected(self, throttle: float) -> float | None:
         """The share of the limit that the batch will take, if rows cost what those of the last batch did."""
-        if not any(self._known):
+        if not any(self._rows):
+            return 0.0
+        if not any(self._known) or self._limit <= 0:
             return None
         cost = float(sum(map(mul, self._rows, self._known)))
         return throttle * cost / self._limit

@@ -25,7 +25,7 @@ from sparkshed.spark.shedding import plan_shedding
 from sparkshed.spark.statistics import gather, refine
 from sparkshed.spark.streaming.execution import execute_streaming
 from sparkshed.spark.streaming.planning import plan_streaming
-from sparkshed.spark.workers import check_workers
+from sparkshed.spark.workers import check_sources, check_workers
 from sparkshed.sql.analyse import analyse
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import ShedError, StatementError
@@ -136,6 +136,7 @@ class _Road:
         inputs = read_inputs(joined, self._run_text)
         resources = Resources(self._session.sparkContext.defaultParallelism)
         if inputs.streaming:
+            check_sources(self._session)
             planned = plan_streaming(joined, inputs, resources)
             output = execute_streaming(planned, inputs, self._session)
         else:

@@ -343,6 +343,21 @@ def test_a_host_sheds_more_than_it_was_told_where_it_must(strategy):
     assert report.throttle == 1
 
 
+def test_a_host_without_rows_follows_decisions_too():
+    join = camera_join(3)
+    shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
+    plan, store = plan_of(join.spec, shedding, follows=True, expires=True), MemoryStore()
+    (batch,) = cut_by_time(cameras(10, 50), 10, 10)
+    step(plan, store, batch)
+    half = Configuration(join.spec.orders, 0.5, shred=0.1)
+    results, report = step(plan, store, {}, Decision(1, half, most=1000.0))
+    assert (results, report.version, report.throttle, report.effort) == ([], 1, 0.5, 0)
+    assert Manifest.from_bytes(store.manifest).effort, "what rows cost is still known"
+    late = 2_000_000_000 * SECOND
+    _, report = step(plan, store, batch, Decision(2, half, most=1000.0), watermark=late)
+    assert [own["late"] for own in report.streams] == [table.num_rows for table in batch.values()]
+
+
 def test_a_batch_is_one_piece_for_each_basic_window():
     join = camera_join(3, basic=5)
     plan, store = plan_of(join.spec), MemoryStore()

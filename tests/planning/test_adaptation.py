@@ -306,8 +306,8 @@ def test_there_is_no_plan_while_a_stream_taught_nothing(blind):
         hop.probes *= 1e-4
         for counts in (hop.pairs, hop.touched, hop.partials):
             counts[:] = 0
-    assert other.adapt(unseen, 0.1) is planned
-    assert other.adapt(camera_tally(), 0.1) is not planned
+    assert other.adapt(unseen, 0.1) is planned and not other.is_planned
+    assert other.adapt(camera_tally(), 0.1) is not planned and other.is_planned
 
 
 def test_rows_that_will_come_are_planned_for():

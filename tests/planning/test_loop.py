@@ -139,6 +139,32 @@ def test_nothing_is_decided_before_it_is_known_what_there_is_time_for(taken):
     assert loop.observe([shed], Timing(10.0, 3.0, 1.0)) is not None
 
 
+@pytest.mark.parametrize("remembered", [False, True])
+@pytest.mark.parametrize("fully", [False, True])
+def test_a_run_that_goes_on_hears_hosts_that_are_behind(taken, fully, remembered):
+    loop, decisions = overloaded(taken[:6])
+    later = ControlLoop(bursts.plan_of(camera_join(3)))
+    memory = loop.remember() if remembered else None
+    later.resume(decisions[-1].version, decisions[-1].to_json(), memory, fully=fully)
+    assert later.version == decisions[-1].version + fully
+    reports, timing = taken[6]
+    told = 1.0 if fully else decisions[-1].configuration.throttle
+    behind = replace(reports[0], version=later.version, throttle=told)
+    found = later.observe([behind], Timing(timing.ended, 4 * timing.lasted, timing.lasted))
+    assert found is not None and found.configuration.throttle < 0.5
+
+
+def test_a_run_that_does_everything_begins_with_that(taken):
+    loop = ControlLoop(bursts.plan_of(camera_join(3)))
+    decision = loop.do_everything()
+    assert decision.configuration.is_exact and decision.most is None
+    for reports, timing in taken:
+        own = replace(reports[0], version=loop.version, throttle=1.0)
+        found = loop.observe([own], Timing(timing.ended, timing.duration, 0.0))
+        assert found is None or found.configuration.is_exact
+    assert loop.z == 1
+
+
 def test_what_travels_arrives(taken):
     (report, *_), _ = taken[-1]
     again = Report.from_json(report.to_json())

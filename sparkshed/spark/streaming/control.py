@@ -99,7 +99,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._told:
             self._tell(start)
         newest, last = self._newest(), start.get("version", 0)
-        if newest is not None and newest["version"] == 0 and last and not self._began:
+        if newest is not None and newest["version"] == 0 and not self._began:
             # This run begins with a decision of its own, whatever the last one left.
             newest = {**newest, "version": last + 1, "decision": {**newest["decision"], "version": last + 1}}
         if newest is None or newest["version"] <= last:

@@ -14,9 +14,8 @@ import pandas as pd
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.loop import ControlLoop, Timing
-from sparkshed.planner.streaming import Decision, Report, StreamingPlan
+from sparkshed.planner.streaming import Report, StreamingPlan
 from sparkshed.spark.streaming.control import Channel
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -57,12 +56,11 @@ class Run:
 
     def open(self) -> None:
         """Make the way of decisions; the last one of an earlier run may not be for this one."""
-        if self._channel is None or self._plan.shedding is None:
+        if self._channel is None or self.loop is None:
             return
         self._channel.open()
         if self._works_fully:
-            policy = self._plan.shedding.policy
-            everything = Decision(0, Configuration(self._plan.orders, shred=policy.shred))
+            everything = self.loop.do_everything()
             self._channel.publish({"version": 0, "decision": everything.to_json(), "remembered": None})
 
     @property
