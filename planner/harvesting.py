@@ -167,7 +167,9 @@ class HarvestAdapter(Adapter):
         if own.is_exact or self._policy.follows:
             self._account = Account()
             return
-        learned = learned_model(interval, own.orders, self._slices, per_stream=self._policy.per_stream)
+        learned = learned_model(
+            interval, own.orders, self._slices, per_stream=self._policy.per_stream, doubt=False
+        )
         if learned is not None:
             learned = with_first_hops(learned, own.orders, first_hops(learned, own, interval))
             full = sum(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -108,22 +109,23 @@ ALIGNED = ((0, 0, 0, 0), (2, 2, 30, 10))
 
 
 @cache
-def budget_tables(m, lags, rate, seed):
+def budget_tables(m, lags, rate, seed, seconds):
     tau, kappa = lags
-    return tables_of(Cameras(tau[:m], kappa[:m]), rate, BUDGET.seconds, seed=seed)
+    return tables_of(Cameras(tau[:m], kappa[:m]), rate, seconds, seed=seed)
 
 
 @cache
-def budget_whole(m, lags, rate, seed, indexed, orders):
+def budget_whole(m, lags, rate, seed, seconds, indexed, orders):
     join = camera_join(m, window=10, basic=1, indexed=indexed)
-    return exact(join, budget_tables(m, lags, rate, seed), BUDGET, orders)
+    return exact(join, budget_tables(m, lags, rate, seed, seconds), replace(BUDGET, seconds=seconds), orders)
 
 
-def spent_and_found(policy, z, *, m=3, lags=NONALIGNED, rate=80.0, seed=0, indexed=False):
+def spent_and_found(policy, z, *, m=3, lags=NONALIGNED, rate=80.0, seed=0, indexed=False, seconds=50):
     """Work over the budget, and the share of results."""
-    join = camera_join(m, window=10, basic=1, indexed=indexed)
-    run = grub(join, budget_tables(m, lags, rate, seed), BUDGET, policy, throttle=Forced([z]), seed=seed + 1)
-    whole = budget_whole(m, lags, rate, seed, indexed, run.orders)
+    join, load = camera_join(m, window=10, basic=1, indexed=indexed), replace(BUDGET, seconds=seconds)
+    tables = budget_tables(m, lags, rate, seed, seconds)
+    run = grub(join, tables, load, policy, throttle=Forced([z]), seed=seed + 1)
+    whole = budget_whole(m, lags, rate, seed, seconds, indexed, run.orders)
     spent = run.outcome.statistics.work / (z * whole.statistics.work)
     return spent, run.outcome.results / whole.results
 
@@ -150,6 +152,21 @@ def test_work_stays_within_the_budget(policy, z):
 )
 def test_work_stays_within_the_budget_of_other_joins(z, changes):
     spent, _ = spent_and_found(Policy(), z, **changes)
+    assert spent == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_small_budget_is_kept_over_two_minutes(indexed):
+    spent, _ = spent_and_found(Policy(), 0.1, seed=41, indexed=indexed, seconds=140)
+    assert spent == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("seed", [40, 41, 42])
+@pytest.mark.parametrize(("policy", "z"), [*product(CHOSEN, [0.1, 0.3, 0.7])])
+def test_budgets_are_kept_over_two_minutes(policy, z, seed, indexed):
+    spent, _ = spent_and_found(CHOSEN[policy], z, seed=seed, indexed=indexed, seconds=140)
     assert spent == pytest.approx(1, abs=0.05)
 
 

@@ -63,6 +63,7 @@ def learned_model(
     slices: Sequence[Sequence[Slices]],
     *,
     per_stream: bool = False,
+    doubt: bool = True,
 ) -> Learned | None:
     """The model of the join in the given orders; None while a stream with rows has taught nothing.
 
@@ -71,6 +72,8 @@ def learned_model(
         orders: R_i of every direction.
         slices: The slices of each pair of streams.
         per_stream: Take scores from one histogram per stream, as in the paper, and not from one per pair.
+        doubt: Take a slice in which few rows found nobody for one that may well have partners. What is found
+            is a little more than what was counted then, so totals are better without it.
     """
     directions, numbers = [], []
     for origin, order in enumerate(orders):
@@ -87,7 +90,8 @@ def learned_model(
             used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
             if not len(used):
                 used = np.arange(slices[origin][target].count)
-            hops.append(_hop_model(hop, scores, used, last=place == len(order) - 1))
+            prior = _PRIOR if doubt else 0.0
+            hops.append(_hop_model(hop, scores, used, prior, last=place == len(order) - 1))
             own.append(tuple((used + slices[origin][target].first).tolist()))
         # Half a result is assumed where none was seen, so that no direction is taken for worthless.
         results = max(known.results, _HALF) / max(known.learned, 1.0)
@@ -151,10 +155,9 @@ def _later(known: DirectionTally, origin: frozenset[int]) -> float:
     return min(1.0, float(np.exp(np.mean(np.log(ratios))))) if ratios else 1.0
 
 
-def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, *, last: bool) -> HopModel:
+def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, prior: float, *, last: bool) -> HopModel:
     probes = max(hop.probes, 1e-12)
-    # A slice in which few rows found nobody may well have partners, and what they cost comes later.
-    doubtful = hop.partials + _PRIOR * hop.pairs / max(float(hop.pairs.sum()), 1e-12)
+    doubtful = hop.partials + prior * hop.pairs / max(float(hop.pairs.sum()), 1e-12)
     cost, partials = hop.per_probe(hop.touched)[used], hop.per_probe(doubtful)[used]
     if last:
         # Each result is a unit of work.
