@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JAVA  := JAVA_HOME="$$(scripts/find-java)" && export JAVA_HOME &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench lint
+.PHONY: help setup demo test long bench lint
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
@@ -33,3 +33,6 @@ lint: $(STAMP) ## Style and types
 
 test: lint ## Style, types, doctests, tests
 	@$(JAVA) set -x && $(BIN)/python scripts/doctests && $(BIN)/pytest
+
+long: $(STAMP) ## Streaming tests in full: all statements, 25 crashes, a long run (about half an hour)
+	@$(JAVA) $(BIN)/pytest --long tests/streaming

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
-    parser.addoption("--long", action="store_true", help="all statements of streaming, and 25 crashes")
+    parser.addoption("--long", action="store_true", help="all streaming statements, 25 crashes, a long run")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

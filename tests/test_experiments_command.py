@@ -9,6 +9,7 @@ import pytest
 from test_packaging import PROJECT
 
 from sparkshed.cli import main
+from sparkshed.experiments import budgets
 from sparkshed.experiments.catalogue import EXPERIMENTS, Experiment, Picture
 from sparkshed.experiments.result import Contradiction, Result, Settings, require
 
@@ -17,6 +18,7 @@ NAMES = {
     "grubjoin-table2",
     "grubjoin-lag-change",
     "grubjoin-memory",
+    "grubjoin-budget",
     "streaming-burst",
 }
 
@@ -64,6 +66,15 @@ def test_two_joins_under_forced_shedding():
     for row in result.rows:
         assert row["work"] == pytest.approx(1 - row["shed"], abs=0.06)
         assert row["output"] >= (0.99 if row["shed"] < 0.5 else 0.8)
+
+
+def test_budgets_that_are_not_kept_are_no_result(monkeypatch):
+    result = EXPERIMENTS["grubjoin-budget"].run(Settings(quick=True, seed=1))
+    assert result.headline["within"] == 1
+    assert {row["indexed"] for row in result.rows} == {False, True}
+    monkeypatch.setattr(budgets, "spent_and_found", lambda *policy, **where: (1.06, 0.5))
+    with pytest.raises(Contradiction, match="within 5 %"):
+        EXPERIMENTS["grubjoin-budget"].run(Settings(quick=True))
 
 
 def fake(run):

@@ -15,7 +15,7 @@ from sparkshed.planner.harvest.scores import pairwise_scores, per_stream_scores
 from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
 from sparkshed.planner.slices import Slices
 
-#: Results that are pretended to have been seen, spread over all slices of a histogram.
+#: Results, and partial results of a hop, that are pretended to have been seen, spread over all slices.
 _PRIOR = 1.0
 _HALF = 0.5
 #: A stream without rows keeps this weight, so that a harvest is chosen for the rows that may come.

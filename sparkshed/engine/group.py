@@ -20,7 +20,7 @@ from sparkshed.planner.shedding import Shedding
 
 #: Master rows between two adaptations, at least, and the number of adaptations, at most.
 _LEAST_ROWS = 256
-_MOST_STEPS = 16
+STEPS = 16
 _NEVER = 2**63 - 1
 #: The share of its results that a pilot row looks for at least, however small the budget.
 _LEAST_SEEN = 0.01
@@ -90,7 +90,7 @@ def derived(seed: tuple[int, ...]) -> int:
 
 
 def portions(
-    spec: JoinSpec, rows: Mapping[int, pa.Table], most: int = _MOST_STEPS
+    spec: JoinSpec, rows: Mapping[int, pa.Table], most: int = STEPS
 ) -> Iterator[dict[int, pa.Table]]:
     """The rows of all streams in the order of time, in so many portions of about equal size at most."""
     total = sum(table.num_rows for table in rows.values())

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sparkshed.engine.group import portions
+from sparkshed.engine.group import STEPS, portions
 from sparkshed.engine.keeping import Manifest
 from sparkshed.engine.pacing import ENOUGH, Progress
 from sparkshed.engine.strategies.protocol import Strategy
@@ -26,8 +26,8 @@ from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.streaming import Decision, StreamingPlan
 from sparkshed.planner.wire import configuration_from_json, configuration_to_json
 
-#: Portions of a batch, by how sure it is what it will take.
-_MOST_STEPS, _STEPS, _FEWER_STEPS = 64, 16, 4
+#: Portions of a batch where it is less, or more, sure than usual what it will take.
+_MORE_STEPS, _FEWER_STEPS = 64, 4
 #: A batch that is expected to take less than this share of its limit need not be watched.
 _LIGHT = 0.25
 
@@ -92,13 +92,13 @@ class Steering:
     @property
     def _steps(self) -> int:
         if not self._plan.follows:
-            return _STEPS if self._alone else 1
+            return STEPS if self._alone else 1
         expected = self._progress.expected(self.told)
         if expected is None or expected > 1 or (self._alone and self._manifest.own is not None):
             # As long as nobody knows what rows cost, or where it is too much, portions are small.
-            return _MOST_STEPS
+            return _MORE_STEPS
         if self._is_new:
-            return _STEPS
+            return STEPS
         return 1 if expected <= _LIGHT else _FEWER_STEPS
 
     def go_on(self, portion: Mapping[int, pa.Table], efforts: Sequence[float]) -> None:

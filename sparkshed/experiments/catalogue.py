@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import bursts, choosing, following, output, saving
+from sparkshed.experiments import budgets, bursts, choosing, following, output, saving
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -89,6 +89,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
     "grubjoin-memory": Experiment(
         "rows in the windows", saving.memory, Picture("at", ("rows",), ("saving", "seed"))
+    ),
+    "grubjoin-budget": Experiment(
+        "work over what was promised",
+        budgets.budget,
+        Picture("z", ("spent",), ("chooser", "indexed", "seed")),
     ),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
 }

@@ -92,13 +92,13 @@ def test_a_later_run_goes_on_from_what_was_remembered(taken):
         assert own.hops.keys() == other.hops.keys()
 
 
-def overloaded(taken, **changes):
+def overloaded(taken):
     """A loop that follows the load, after batches that took four times as long as their input."""
     loop = ControlLoop(bursts.plan_of(camera_join(3)))
     decisions = []
     for place, (reports, timing) in enumerate(taken):
         told = decisions[-1].configuration.throttle if decisions else 1.0
-        own = replace(reports[0], **{"version": loop.version, "throttle": told, **changes})
+        own = replace(reports[0], version=loop.version, throttle=told)
         slow = Timing(timing.ended + 3 * place, 4 * timing.lasted, timing.lasted)
         found = loop.observe([own], slow)
         if found is not None:

@@ -69,7 +69,7 @@ HINTS = {"exact": "/*+ SHED(exact) */", "grubjoin": "/*+ SHED(grubjoin, 'budget=
 
 
 def pytest_generate_tests(metafunc):
-    """Every fourth statement, unless all are asked for: each takes some seconds."""
+    """Every eighth statement, unless all are asked for: each takes some seconds."""
     names = list(QUERIES) if metafunc.config.getoption("--long") else list(QUERIES)[::8]
     metafunc.parametrize("name", names)
 
