@@ -25,6 +25,9 @@ class Configuration:
         shred: ω, the share of rows that are shredded, to learn from.
         thins: What share of each window of its order a shredded row sees; their product is the share of its
             results that it finds. All alike, so that it is z, unless told otherwise.
+        sifts: Whether shredded rows of each stream probe their first window as a whole, and only then leave
+            out the partners that are not in its share. With an index that costs little, and first hops are
+            known better.
         tries: What share of a window that is not first in their order shredded rows see, to compare orders;
             the share of results that they find, unless told otherwise.
         keep: The share of rows of each stream that enter the join at all.
@@ -44,6 +47,7 @@ class Configuration:
     horizons: tuple[int | None, ...] = ()
     reserve: float = 1.0
     tries: tuple[float, ...] = ()
+    sifts: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.orders)
@@ -57,9 +61,11 @@ class Configuration:
             object.__setattr__(self, "thins", thins)
         if not self.tries:
             object.__setattr__(self, "tries", tuple(prod(thins) for thins in self.thins))
+        if not self.sifts:
+            object.__setattr__(self, "sifts", (False,) * count)
         if not self.horizons:
             object.__setattr__(self, "horizons", (None,) * count)
-        told = (self.dear, self.cheap, self.keep, self.thins, self.tries, self.horizons)
+        told = (self.dear, self.cheap, self.keep, self.thins, self.sifts, self.tries, self.horizons)
         if any(len(own) != count for own in told):
             msg = "a configuration needs an order, two harvests, shares and a horizon for each stream"
             raise ValueError(msg)

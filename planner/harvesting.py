@@ -15,7 +15,7 @@ from sparkshed.planner.harvest.first_hops import FirstHop, first_hops, with_firs
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.lessons import lesson_work, thins_for, try_for
+from sparkshed.planner.lessons import lesson_work, sifts_for, thins_for, try_for
 from sparkshed.planner.ordering import worthiest_orders
 
 #: How far the budget may be from what was spent, and from what the throttle makes of it.
@@ -96,11 +96,14 @@ class HarvestAdapter(Adapter):
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
         limit = _DEAR_LESSON if self._policy.follows else _DEAR_WITH_PROMISE
         thins = tuple(thins_for(direction, throttle, limit) for direction in learned.model.directions)
+        sifts = tuple(
+            sifts_for(direction, own) for direction, own in zip(learned.model.directions, thins, strict=True)
+        )
         tries = tuple(
             try_for(own, thin, self._policy.shred, throttle)
             for own, thin in zip(learned.model.directions, thins, strict=True)
         )
-        shred, budget = self._share_out(learned.model, thins, tries, throttle)
+        shred, budget = self._share_out(learned.model, thins, sifts, tries, throttle)
         corrected = self._corrected(learned.model)
         choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
         choice = filled(corrected, budget, choice)
@@ -114,7 +117,9 @@ class HarvestAdapter(Adapter):
             )
             for setting in (choice.dear, choice.cheap)
         )
-        found = Configuration(orders, throttle, dear, cheap, choice.mix, shred, thins=thins, tries=tries)
+        found = Configuration(
+            orders, throttle, dear, cheap, choice.mix, shred, thins=thins, sifts=sifts, tries=tries
+        )
         return self._saving(found) if self._policy.save_memory else found
 
     def _saving(self, found: Configuration) -> Configuration:
@@ -130,14 +135,15 @@ class HarvestAdapter(Adapter):
         self,
         model: JoinModel,
         thins: Sequence[Sequence[float]],
+        sifts: Sequence[bool],
         tries: Sequence[float],
         throttle: float,
     ) -> tuple[float, float]:
         """The share of rows to shred, and the budget if all other rows were all rows."""
         total = (1.0 if self._policy.follows else self._account.payment) * throttle * model.full_cost
         lessons = sum(
-            own.rate * lesson_work(own, thin, tried)
-            for own, thin, tried in zip(model.directions, thins, tries, strict=True)
+            own.rate * lesson_work(own, thin, tried, sifts=sift)
+            for own, thin, sift, tried in zip(model.directions, thins, sifts, tries, strict=True)
         )
         shred = self._policy.shred * self._eager
         if shred * lessons > _MOST_TAUGHT * total and not self._policy.follows:
@@ -193,7 +199,8 @@ class HarvestAdapter(Adapter):
         dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
         full = own.dear[origin] is None and own.cheap[origin] is None
         thins = (1.0,) * len(direction.hops) if full else own.thins[origin]
-        shredded = lesson_work(direction, thins, 1.0 if full else own.tries[origin])
+        tried = 1.0 if full else own.tries[origin]
+        shredded = lesson_work(direction, thins, tried, sifts=not full and own.sifts[origin])
         return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from sparkshed.planner.harvest.model import DirectionModel
 
+#: Search costs for which a shredded row may touch partners in its first window that it leaves out then.
+_SIFTED = 1.0
 #: In how many steps the cost of a shredded row is met.
 _LESSONS = 8
 #: The share of the work that may be spent on windows that are not first in an order.
@@ -30,9 +32,20 @@ def thins_for(direction: DirectionModel, share: float, dear: float) -> tuple[flo
         first = step / _LESSONS
         rest = (1 - first) / hops
         thins = (share ** (rest + first), *(share**rest for _ in range(hops - 1)))
-        if lesson_work(direction, thins) <= limit:
+        if lesson_work(direction, thins, sifts=sifts_for(direction, thins)) <= limit:
             break
     return thins
+
+
+def sifts_for(direction: DirectionModel, thins: Sequence[float]) -> bool:
+    """Whether a shredded row probes its first window as a whole and leaves out partners afterwards.
+
+    The search in an index costs the same for a share of the window. What the row then touches in vain is
+    worth it as long as it costs no more than that: most of the work depends on what first hops find.
+    """
+    first = direction.hops[0]
+    in_vain = (1 - thins[0]) * sum(first.cost)
+    return len(direction.hops) > 1 and bool(0 < in_vain <= _SIFTED * first.base)
 
 
 def try_for(direction: DirectionModel, thins: Sequence[float], shred: float, share: float) -> float:
@@ -45,13 +58,16 @@ def try_for(direction: DirectionModel, thins: Sequence[float], shred: float, sha
     return min(1.0, max(math.prod(thins), allowed / max(sum(first.cost), 1e-9)))
 
 
-def lesson_work(direction: DirectionModel, thins: Sequence[float], tried: float | None = None) -> float:
+def lesson_work(
+    direction: DirectionModel, thins: Sequence[float], tried: float | None = None, *, sifts: bool = False
+) -> float:
     """Work of a row that sees a share of each window, and tries one more window than its order has."""
     first = direction.hops[0]
     tried = math.prod(thins) if tried is None else tried
     work = first.base + tried * sum(first.cost) if len(direction.hops) > 1 else 0.0
     entering = 1.0
     for hop, thin in zip(direction.hops, thins, strict=True):
-        work += entering * (hop.base + thin * sum(hop.cost))
+        touched = 1.0 if sifts and hop is first else thin
+        work += entering * (hop.base + touched * sum(hop.cost))
         entering *= thin * sum(hop.partials)
     return work

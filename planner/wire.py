@@ -35,6 +35,7 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         shred=data["shred"],
         keep=tuple(data["keep"]),
         thins=_pairs(data["thins"]),
+        sifts=tuple(data["sifts"]),
         tries=tuple(data["tries"]),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],

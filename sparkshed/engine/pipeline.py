@@ -51,16 +51,29 @@ class HopExec:
     ) -> Iterator[Partials | Candidates]:
         """Extend partial results by old rows, and by new rows that arrived before the origin's row."""
         bucket = Bucket(self._stores, self._limit)
-        share = probing.thin(self._number)
-        old, new = old.thin(share), new.thin(share)
+        share, kept = probing.thin(self._number), None
+        if probing.sifts(self._number):
+            kept = self._among(old.thin(share), new.thin(share))
+        else:
+            old, new = old.thin(share), new.thin(share)
         for partials in source:
-            for candidates in self._extensions(partials, old, new, probing):
+            for found in self._extensions(partials, old, new, probing):
+                candidates = found if kept is None else _only(found, kept.take(found.rows_of(self._target)))
+                if not candidates.size:
+                    continue
                 self._counters.partials += candidates.size
                 if self._last and candidates.size >= self._limit // _FEW:
                     yield candidates
                 else:
                     yield from bucket.put(candidates.joined())
         yield from bucket.drain()
+
+    def _among(self, *windows: Windows) -> Bools:
+        """Which rows of the target are in the windows."""
+        among = np.zeros(self._stores[self._target].size, bool)
+        for own in windows:
+            among[own.rows] = True
+        return among
 
     def _extensions(
         self, partials: Partials, old: Windows, new: Windows, probing: Probing

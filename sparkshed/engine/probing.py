@@ -62,7 +62,8 @@ class Probing:
     """What some rows probe.
 
     `reaches` says for each hop which parts of the time range are probed, `thins` which share of
-    its window, and `watch` sees everything.
+    its window, and `watch` sees everything. With `sifts` the first hop probes its window as a whole, and
+    partners that are not in the share are left out afterwards.
     """
 
     def __init__(
@@ -70,11 +71,14 @@ class Probing:
         reaches: Sequence[Sequence[Reach]] | None = None,
         thins: Sequence[float] | None = None,
         watch: Watch | None = None,
+        *,
+        sifts: bool = False,
     ) -> None:
         """Probe everything, unless told otherwise."""
         self._reaches = reaches
         self._watch = watch
         self._thins = thins
+        self._sifts = sifts
 
     @staticmethod
     def harvest(
@@ -87,6 +91,10 @@ class Probing:
     def thin(self, hop: int) -> float:
         """The share of its window that a hop sees."""
         return 1.0 if self._thins is None else self._thins[hop]
+
+    def sifts(self, hop: int) -> bool:
+        """Whether a hop leaves partners out only after it has found them."""
+        return self._sifts and hop == 0 and self.thin(hop) < 1
 
     def reaches(self, hop: int) -> Sequence[Reach]:
         """The parts of the time range that a hop probes."""

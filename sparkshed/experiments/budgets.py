@@ -59,7 +59,8 @@ def budget(settings: Settings) -> Result:
         "most_spent": max(spent),
         "within": sum(abs(own - 1) <= CLOSE for own in spent) / len(spent),
     }
-    require(headline["within"] == 1, f"budgets should be kept within 5 %: {headline}")
+    missed = [row for row in rows if abs(row["spent"] - 1) > CLOSE]
+    require(not missed, f"budgets should be kept within 5 %: {missed}")
     params = {"rate": RATE, "seconds": SECONDS - WARM_UP, "seeds": seeds}
     return Result("grubjoin-budget", params, rows, headline)
 
@@ -79,7 +80,7 @@ def spent_and_found(
     join = _join(len(cameras.tau), indexed)
     tables = _tables(cameras, rate, seconds, seed)
     run = grub(join, tables, load, policy, throttle=Forced([z]), seed=seed + 1)
-    whole = _whole(cameras, rate, seconds, seed, indexed, run.orders)
+    whole = _whole(cameras, rate, seconds, seed, indexed, run.order_changes)
     spent = run.outcome.statistics.work / (z * whole.statistics.work)
     return spent, run.outcome.results / whole.results
 
@@ -95,8 +96,9 @@ def _tables(cameras: Cameras, rate: float, seconds: float, seed: int) -> Sequenc
 
 @cache
 def _whole(
-    cameras: Cameras, rate: float, seconds: float, seed: int, indexed: bool, orders: Orders
+    cameras: Cameras, rate: float, seconds: float, seed: int, indexed: bool, changes: tuple[Orders, ...]
 ) -> Outcome:
-    """The exact join of the same rows in the orders of the run."""
+    """The exact join of the same rows, in the orders that the run had at each time: its full work."""
     load = Load(seconds=seconds, warm_up=WARM_UP, tick=0.25)
-    return exact(_join(len(cameras.tau), indexed), _tables(cameras, rate, seconds, seed), load, orders)
+    join = _join(len(cameras.tau), indexed)
+    return exact(join, _tables(cameras, rate, seconds, seed), load, changes=changes)

@@ -22,6 +22,7 @@ from sparkshed.experiments.harness import Load, Outcome, Step, Throttling, simul
 from sparkshed.experiments.joins import Join, Orders
 from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.randomdrop import DropDirection, DropHop, keep_fractions
 
@@ -54,6 +55,12 @@ class Run:
     outcome: Outcome
     orders: Orders
 
+    @property
+    def order_changes(self) -> tuple[Orders, ...]:
+        """The orders after each adaptation."""
+        found = [step.configuration.orders for step in self.outcome.steps if step.configuration]
+        return tuple(found)
+
 
 def grub(
     join: Join,
@@ -85,10 +92,29 @@ def grub(
     return Run(outcome, adapter.configuration.orders)
 
 
-def exact(join: Join, tables: Sequence[pa.Table], load: Load, orders: Orders | None = None) -> Outcome:
-    """Run the exact join; no clock limits it."""
+def exact(
+    join: Join,
+    tables: Sequence[pa.Table],
+    load: Load,
+    orders: Orders | None = None,
+    changes: Sequence[Orders] = (),
+) -> Outcome:
+    """Run the exact join; no clock limits it.
+
+    Args:
+        join: What is joined.
+        tables: The rows of each stream.
+        load: The circumstances.
+        orders: The order of each direction at the start.
+        changes: Orders after each adaptation, if they are not to stay.
+    """
     strategy = Exact(Configuration(orders or join.spec.orders))
-    return simulate(join, tables, _unlimited(load), strategy)
+    coming = iter(changes)
+
+    def adapt(tally: Tally, throttle: float) -> Configuration:
+        return Configuration(next(coming, strategy.configuration.orders))
+
+    return simulate(join, tables, _unlimited(load), strategy, adapt)
 
 
 def drop(

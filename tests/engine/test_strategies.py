@@ -181,6 +181,28 @@ def test_rows_that_see_everything_teach_the_exact_counts():
             assert hop.partials.sum() == counters.partials == tally.results
 
 
+def test_rows_that_sift_find_the_same_and_learn_of_their_first_hop_as_if_they_saw_all():
+    tables = cameras()
+    join = camera_join(3, window=4, basic=0.5, indexed=True)
+
+    def shred(first, *, sifts):
+        """The results, and what the first and the second hop of each direction taught."""
+        configuration = replace(GRUB, shred=0.3, thins=((first, 0.9),) * 3, sifts=(sifts,) * 3)
+        strategy = GrubJoin(configuration, np.random.default_rng(0))
+        found = run(JoinOperator(join.spec, strategy, seed=1), in_batches(tables))
+        own = [
+            (tally.hop((frozenset([i]), one), 16), tally.hop((frozenset([i, one]), two), 16))
+            for i, (tally, (one, two)) in enumerate(zip(strategy.tally.directions, GRUB.orders, strict=True))
+        ]
+        return found, [list(map(repr, hops)) for hops in zip(*own, strict=True)]
+
+    thinned, sifted, whole = shred(0.2, sifts=False), shred(0.2, sifts=True), shred(1.0, sifts=False)
+    assert sifted[0] == thinned[0] != whole[0]
+    assert sum(thinned[0].values()) > 1000
+    assert sifted[1][0] == whole[1][0] != thinned[1][0]
+    assert sifted[1][1] == thinned[1][1] != whole[1][1]
+
+
 def _last(times, ids) -> int:
     t = [int(own[i]) for own, i in zip(times, ids, strict=True)]
     return max(range(3), key=lambda s: (t[s], s))

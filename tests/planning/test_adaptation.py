@@ -17,7 +17,7 @@ from sparkshed.planner.harvest.memory import contradicts, remember
 from sparkshed.planner.harvest.model import DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import DirectionTally, HopTally, Tally
 from sparkshed.planner.harvesting import HarvestAdapter, eagerness
-from sparkshed.planner.lessons import lesson_work, thins_for, try_for
+from sparkshed.planner.lessons import lesson_work, sifts_for, thins_for, try_for
 from sparkshed.planner.ordering import other_orders
 
 SLICES = 10
@@ -252,6 +252,20 @@ def test_windows_that_are_not_first_are_tried_as_far_as_that_is_cheap():
     assert try_for(own, thins, 1.0, 0.01) == pytest.approx(np.prod(thins)), "never less than for results"
     more = lesson_work(own, thins, 0.5) - lesson_work(own, thins, 0.1)
     assert more == pytest.approx(0.4 * 1000)
+
+
+def test_first_windows_are_sifted_where_that_costs_no_more_than_their_search():
+    def own(base, hops=2):
+        return DirectionModel(10.0, 1.0, (HopModel((1.0,) * 10, (1.0,) * 10, (1.0,) * 10, base),) * hops)
+
+    indexed, scanned = own(base=9.0), own(base=0.0)
+    assert sifts_for(indexed, (0.1, 1.0))
+    assert not sifts_for(own(base=8.0), (0.1, 1.0))
+    assert not sifts_for(indexed, (1.0, 0.1)), "nothing is left out"
+    assert not sifts_for(scanned, (0.1, 1.0))
+    assert not sifts_for(own(base=9.0, hops=1), (0.1,)), "nothing follows"
+    more = lesson_work(indexed, (0.1, 1.0), sifts=True) - lesson_work(indexed, (0.1, 1.0))
+    assert more == pytest.approx(0.9 * 10)
 
 
 def test_a_hop_that_was_never_made_finds_less_than_a_first_one():

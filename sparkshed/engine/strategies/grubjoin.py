@@ -61,9 +61,10 @@ class GrubJoin(Learning):
         configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
         thins = (1.0,) * len(configuration.orders[origin]) if full else configuration.thins[origin]
-        watch = self.watch(origin, rows, thins)
+        sifts = not full and configuration.sifts[origin]
+        watch = self.watch(origin, rows, thins, sifts=sifts)
         shred = _Shred(self, origin, rows, watch, thins)
-        yield Part(rows, Probing(thins=thins, watch=watch), shred.observe)
+        yield Part(rows, Probing(thins=thins, watch=watch, sifts=sifts), shred.observe)
         if not full or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
         yield from self.explore(origin, rows, 1.0 if full else configuration.tries[origin])

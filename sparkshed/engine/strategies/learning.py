@@ -57,13 +57,16 @@ class Learning(Exact):
         """The slices of each hop of a direction."""
         return [self._slices[origin][target] for target in self.configuration.orders[origin]]
 
-    def watch(self, origin: int, rows: Ints, thins: Sequence[float]) -> DirectionWatch:
-        """Learn from rows that see a share of each window of their order."""
+    def watch(
+        self, origin: int, rows: Ints, thins: Sequence[float], *, sifts: bool = False
+    ) -> DirectionWatch:
+        """Learn from rows that see a share of each window of their order; of the first all, if that sifts."""
         tally = self.tally.directions[origin]
         order = self.configuration.orders[origin]
         tally.learned += self.stand_for(origin, rows) * math.prod(thins)
         histograms = self.tally.streams if self._per_stream else None
-        return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, thins, histograms)
+        seen = (1.0, *thins[1:]) if sifts else thins
+        return DirectionWatch(origin, order, self.slices_of(origin), self.stores, tally, seen, histograms)
 
     def explore(self, origin: int, rows: Ints, thin: float) -> Iterator[Part]:
         """Let some rows try a window that is not first in their order.
