@@ -6,6 +6,9 @@
 - `equality`: two streams with a key, which Spark's own stream-stream join can do; many rows, for the rate
   that each side sustains.
 - `idle`: the same with a few rows, for what a micro-batch costs at least.
+
+A query of sparkshed writes its checkpoint in a way that starts no processes. `spark-plain-files` is Spark's
+own join with that setting, which few know.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import pyarrow.parquet as pq
 import sparkshed
 from sparkshed.bench.report import Record
 from sparkshed.bench.timing import WrongResult
-from sparkshed.spark.streaming.starting import is_set
+from sparkshed.spark.streaming.starting import PLAIN_FILES, set_for_now
 from sparkshed.workloads.cameras import camera_sql, camera_streams, camera_table, nonaligned
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ _INTERVAL = f"INTERVAL {WINDOW} SECONDS"
 _START = 1_700_000_000
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PLAIN = "spark-plain-files"
 _DEFAULT_STORE = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 
@@ -48,7 +52,7 @@ class Row(Record):
 
     Attributes:
         workload: The workload.
-        engine: `spark` or `sparkshed`.
+        engine: `spark`, `spark-plain-files` or `sparkshed`.
         batches: Micro-batches with rows.
         seconds: From SQL text, or from DataFrame operations, to the end of the last micro-batch; median.
         batch_seconds: Of a micro-batch with rows, without the first one; median.
@@ -103,12 +107,18 @@ def run(
 def _cases(rate: float, seconds: float) -> Iterator[_Case]:
     lags = nonaligned(3)
     cameras = [camera_table(own) for own in camera_streams(rate, seconds, lags.tau, lags.kappa)]
-    band = {"spark": rewritten_band, "sparkshed": lambda spark: spark.sql(camera_sql(3, hint="SHED(exact)"))}
+    band = _sides(rewritten_band, camera_sql(3, hint="SHED(exact)"))
     yield _Case("band, one batch", cameras, 1, band, "seconds")
     yield _Case(f"band, {seconds:g} batches", cameras, round(seconds), band, "seconds")
-    both = {"spark": plain_equality, "sparkshed": lambda spark: spark.sql(_EQUALITY.format("SHED(exact)"))}
+    both = _sides(plain_equality, _EQUALITY.format("SHED(exact)"))
     yield _Case("equality", keyed(2, 100 * rate, 20), 20, both, "rows_per_second")
     yield _Case("idle", keyed(2, 10, 30), 30, both, "batch_seconds")
+
+
+def _sides(
+    plain: Callable[[SparkSession], DataFrame], text: str
+) -> dict[str, Callable[[SparkSession], DataFrame]]:
+    return {"spark": plain, _PLAIN: plain, "sparkshed": lambda spark: spark.sql(text)}
 
 
 _EQUALITY = (
@@ -192,7 +202,7 @@ def _measure(
         stream = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
         stream.parquet(path).withWatermark("ts", "1 second").createOrReplaceTempView(f"cam{number}")
     start = time.perf_counter()
-    with _tuned(spark):
+    with _tuned(spark, plain_files=engine == _PLAIN):
         counted = frame(spark).observe("counted", F.count(F.lit(1)).alias("results"))
         writer = counted.writeStream.format("noop").trigger(availableNow=True)
         query = writer.option("checkpointLocation", str(folder / f"checkpoint-{engine}-{turn}")).start()
@@ -214,23 +224,14 @@ def _measure(
 
 
 @contextmanager
-def _tuned(spark: SparkSession) -> Iterator[None]:
+def _tuned(spark: SparkSession, *, plain_files: bool) -> Iterator[None]:
     """What suits Spark's own joins: its default store in memory, and as many partitions as cores.
 
     A query of sparkshed brings its own settings.
     """
     wanted = {_PARTITIONS: str(spark.sparkContext.defaultParallelism), _PROVIDER: _DEFAULT_STORE}
-    former = {key: spark.conf.get(key) if is_set(spark, key) else None for key in wanted}
-    for key, value in wanted.items():
-        spark.conf.set(key, value)
-    try:
+    with set_for_now(spark, wanted | (PLAIN_FILES if plain_files else {})):
         yield
-    finally:
-        for key, explicit in former.items():
-            if explicit is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, explicit)
 
 
 def _median(rows: Sequence[Row]) -> Row:

@@ -16,6 +16,7 @@ from pyspark.errors import StreamingQueryException
 import sparkshed
 from sparkshed.spark.streaming import driver
 from sparkshed.spark.streaming.control import Channel, ControlReader
+from sparkshed.spark.streaming.starting import is_local
 from streaming.feeds import SECOND, as_streams, as_tables, multiset, rows_of, run, write
 
 W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
@@ -79,6 +80,30 @@ def test_a_session_at_sparks_defaults_stays_as_it_is(feeds):
     finally:
         for key, value in before.items():
             spark.conf.set(key, value)
+
+
+FILES = "spark.sql.streaming.checkpointFileManagerClass"
+CONTEXT = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
+
+
+@pytest.mark.parametrize("wanted", [None, CONTEXT])
+def test_a_checkpoint_on_a_local_disk_starts_no_processes_unless_the_user_says_how(feeds, wanted):
+    spark, folder, _ = feeds
+    if wanted:
+        spark.conf.set(FILES, wanted)
+    try:
+        query = start(spark.sql(TEXT.format(hint=hint("exact"))), folder)
+        used = query._jsq.streamingQuery().sparkSessionForStream().conf().get(FILES)
+        assert used == wanted or (not wanted and "FileSystemBased" in used)
+        assert spark.conf.get(FILES, None) == wanted
+        assert sparkshed.history(finished(query))["results"].sum() > 0
+    finally:
+        spark.conf.unset(FILES)
+
+
+def test_a_checkpoint_elsewhere_is_left_to_spark(enabled):
+    assert is_local(enabled, "file:/tmp/checkpoint")
+    assert not is_local(enabled, "nowhere://host/checkpoint")
 
 
 def test_an_aggregation_may_follow(feeds):

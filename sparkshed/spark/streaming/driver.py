@@ -6,16 +6,17 @@ import atexit
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pandas as pd
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery, StreamingQueryListener
+from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.functions import identity
 from sparkshed.spark.streaming.control import Channel, ControlSource
+from sparkshed.spark.streaming.listening import Batch, Listener
 from sparkshed.spark.streaming.runs import Run
 from sparkshed.sql.errors import ShedError
 
@@ -77,6 +78,16 @@ class Controller:
             return newest
         return None
 
+    def take(self, batch: Batch) -> None:
+        """Take in the figures of a micro-batch."""
+        run = self.run(batch.run)
+        if run is not None:
+            try:
+                run.progress(batch)
+            except Exception:
+                # The join goes on with its last decision; a listener that raises would tell nobody.
+                _log.exception("the figures of %s could not be taken in", self.name)
+
     def ended(self, run_id: str) -> None:
         """Nobody reads decisions any more, unless another run has begun."""
         if self.runs and self.runs[-1].id == run_id:
@@ -88,31 +99,16 @@ class Controller:
             self.channel.close()
 
 
-class _Listener(StreamingQueryListener):
-    """Hands the figures of micro-batches to their joins."""
+def _takers() -> dict[str, Callable[[Batch], None]]:
+    """What takes the figures of the joins that run."""
+    with _lock:
+        return {own.name: own.take for own in _controllers.values() if own.runs}
 
-    def onQueryStarted(self, event: Any) -> None:
-        """Joins are attached when their query is started."""
 
-    def onQueryProgress(self, event: Any) -> None:
-        """Find the joins of the query by the names of their figures."""
-        for name, row in (event.progress.observedMetrics or {}).items():
-            controller = _controllers.get(name)
-            run = None if controller is None else controller.run(str(event.progress.runId))
-            if run is not None:
-                try:
-                    run.progress(event.progress, row)
-                except Exception:
-                    # The join goes on with its last decision; a listener that raises would tell nobody.
-                    _log.exception("the figures of %s could not be taken in", name)
-
-    def onQueryIdle(self, event: Any) -> None:
-        """Nothing happened."""
-
-    def onQueryTerminated(self, event: Any) -> None:
-        """The figures stay, for whoever asks."""
-        for controller in list(_controllers.values()):
-            controller.ended(str(event.runId))
+def _ended(run_id: str) -> None:
+    """The figures stay, for whoever asks."""
+    for controller in list(_controllers.values()):
+        controller.ended(run_id)
 
 
 def listen(session: SparkSession) -> None:
@@ -120,7 +116,7 @@ def listen(session: SparkSession) -> None:
     with _lock:
         if identity(session) not in _listening:
             session.dataSource.register(ControlSource)
-            session.streams.addListener(_Listener())
+            session.streams.addListener(Listener(_takers, _ended))
             _listening.add(identity(session))
 
 

@@ -24,6 +24,7 @@ from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.control import PACKED, SOURCE
 from sparkshed.spark.streaming.driver import listen, register
 from sparkshed.spark.streaming.figures import FRACTIONS, figures_of
+from sparkshed.spark.streaming.listening import REPORTS
 from sparkshed.spark.streaming.packing import HOST, packer, unpack
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
 from sparkshed.spark.streaming.starting import install_starting
@@ -160,4 +161,4 @@ def _observed(plan: StreamingPlan) -> list[Column]:
     for number, (name, aggregate) in enumerate(figures_of(plan)):
         type_ = "" if name in FRACTIONS else "bigint"
         columns.append(F.expr(f"{type_}({aggregate}(figures[{number}]))").alias(name))
-    return [*columns, F.collect_list("report").alias("reports")]
+    return [*columns, F.collect_list("report").alias(REPORTS)]

@@ -17,6 +17,7 @@ from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Report, StreamingPlan
 from sparkshed.spark.streaming.control import Channel
+from sparkshed.spark.streaming.listening import Batch
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
 _SHORTEST = 0.1
@@ -69,19 +70,19 @@ class Run:
         budget = 1.0 if self._plan.shedding is None else self._plan.shedding.budget
         return self._unhurried if self._plan.follows else budget >= 1
 
-    def progress(self, progress: Any, row: Any) -> None:
+    def progress(self, batch: Batch) -> None:
         """Take in the figures of a micro-batch."""
         # A batch that a sink computes twice reports twice.
-        reports = list({own.host: own for own in map(_report, row["reports"] or ())}.values())
+        reports = list({own.host: own for own in map(_report, batch.reports)}.values())
         if not reports:
             return
         with self._lock:
             self._resume()
-            record = self._record(progress, reports)
+            record = self._record(batch, reports)
             self.history.append(record)
             if self.loop is None or self._channel is None:
                 return
-            ended = _instant(progress.timestamp) + record["seconds"]
+            ended = _instant(batch.timestamp) + record["seconds"]
             lasted = 0.0 if self._unhurried else record["lasted"]
             decision = self.loop.observe(reports, Timing(ended, record["seconds"], lasted))
             if decision is not None:
@@ -98,15 +99,15 @@ class Run:
                     found["version"], found["decision"], found["remembered"], fully=self._works_fully
                 )
 
-    def _record(self, progress: Any, reports: list[Report]) -> dict[str, Any]:
+    def _record(self, batch: Batch, reports: list[Report]) -> dict[str, Any]:
         """One row of the history."""
         names = [stream.name for stream in self._plan.spec.streams]
         completeness = Completeness()
         for own in reports:
             completeness += own.completeness
         self._total += completeness
-        seconds = progress.durationMs.get("triggerExecution", 0) / 1000
-        began = _instant(progress.timestamp)
+        seconds = batch.seconds
+        began = _instant(batch.timestamp)
         lasted = began - self._last if self._last else 0.0
         if any(count["arrived"] for own in reports for count in own.streams):
             self._last = began
@@ -114,8 +115,8 @@ class Run:
         full = work if self.loop is None else self.loop.full_work(reports)
         figures = reports[0].figures
         record: dict[str, Any] = {
-            "batch": progress.batchId,
-            "timestamp": progress.timestamp,
+            "batch": batch.number,
+            "timestamp": batch.timestamp,
             "seconds": seconds,
             "lasted": lasted,
             "z": reports[0].throttle,

@@ -10,16 +10,18 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from sparkshed.spark.streaming.checkpoints import refuse_other_kind
 from sparkshed.spark.streaming.driver import controllers_of, listen
-from sparkshed.spark.streaming.watermarks import metrics_of
+from sparkshed.spark.streaming.watermarks import metrics_of, reads_files
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -27,6 +29,15 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 #: Counting rows makes the store look for each key before it is written; pieces are counted anyway.
 _COUNTING = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+
+#: Without Hadoop's native library, each file of a checkpoint on a local disk starts ten processes (readlink,
+#: chmod), unless files are moved this way; both move a file at once.
+_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+_PLAIN = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+PLAIN_FILES = {_FILES: _PLAIN}
+_HOME = "spark.sql.streaming.checkpointLocation"
+#: Milliseconds to wait for the sources of a query.
+_PATIENCE = 10_000
 
 _lock = threading.RLock()
 _installed = False
@@ -83,8 +94,11 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             for controller in controllers:
                 controller.prepare(trigger)
                 prepared.callback(controller.abandon)
-            with _own_settings(session, max(own.plan.hosts.count for own in controllers)):
-                query = original(self, *args, **kwargs)
+            hosts = max(own.plan.hosts.count for own in controllers)
+            with _own_files(session, location):
+                with _own_settings(session, hosts):
+                    query = original(self, *args, **kwargs)
+                _wait_for_sources(query, self._df)
             prepared.pop_all()
         for controller in controllers:
             controller.attach(query)
@@ -105,24 +119,58 @@ _WRAPPED = {
 @contextmanager
 def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
     """Settings for the query that is started meanwhile."""
-    wanted = {_PARTITIONS: str(hosts), _CHANGELOG: "true", _COUNTING: "false"}
+    wanted = {_PARTITIONS: str(hosts)}
     if "RocksDB" not in str(session.conf.get(_PROVIDER)):
         wanted[_PROVIDER] = _ROCKSDB
+    ours = {_CHANGELOG: "true", _COUNTING: "false"}
+    wanted |= {key: value for key, value in ours.items() if not is_set(session, key)}
+    with set_for_now(session, wanted):
+        yield
+
+
+@contextmanager
+def _own_files(session: SparkSession, location: Any) -> Iterator[None]:
+    """Move files of a checkpoint on a local disk without starting processes, unless the user says how."""
+    plain = not is_set(session, _FILES) and is_local(session, location)
+    with set_for_now(session, PLAIN_FILES if plain else {}):
+        yield
+
+
+def is_local(session: SparkSession, location: Any) -> bool:
+    """Whether a checkpoint at the location, or where the session says, is on a local disk."""
+    jvm: Any = session._jvm
+    # What cannot be found out here Spark complains about itself.
+    with suppress(Py4JJavaError):
+        path = jvm.org.apache.hadoop.fs.Path(str(location or session.conf.get(_HOME, None) or "."))
+        system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+        jvm.java.lang.Class.forName(_PLAIN)
+        return bool(system.getScheme() == "file")
+    return False
+
+
+def _wait_for_sources(query: Any, frame: DataFrame) -> None:
+    """Wait until the files that a query reads have logs, which take their settings from the session."""
+    if reads_files(frame):
+        # A query that fails before that says so to whoever awaits it.
+        with suppress(PySparkException):
+            query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
+
+
+@contextmanager
+def set_for_now(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for the length of the block."""
     with _lock:
-        explicit = {key: session.conf.get(key, None) for key in wanted if is_set(session, key)}
-        for key in (_CHANGELOG, _COUNTING):
-            if key in explicit:
-                del wanted[key]
+        former = {key: session.conf.get(key) if is_set(session, key) else None for key in wanted}
         try:
             for key, value in wanted.items():
                 session.conf.set(key, value)
             yield
         finally:
-            for key in wanted:
-                if explicit.get(key) is not None:
-                    session.conf.set(key, explicit[key])
-                else:
+            for key, value in former.items():
+                if value is None:
                     session.conf.unset(key)
+                else:
+                    session.conf.set(key, value)
 
 
 def is_set(session: SparkSession, key: str) -> bool:

@@ -94,3 +94,9 @@ def metrics_of(frame: DataFrame) -> list[str]:
         for node in _nodes(frame._jdf.queryExecution().analyzed())
         if node.getClass().getSimpleName() == "CollectMetrics"
     ]
+
+
+def reads_files(frame: DataFrame) -> bool:
+    """Whether a streaming plan reads from folders of files, or another source of that kind."""
+    nodes = _nodes(frame._jdf.queryExecution().analyzed())
+    return any(node.getClass().getSimpleName() == "StreamingRelation" for node in nodes)
