@@ -66,8 +66,8 @@ def lesson_work(
     tried = math.prod(thins) if tried is None else tried
     work = first.base + tried * sum(first.cost) if len(direction.hops) > 1 else 0.0
     entering = 1.0
-    for hop, thin in zip(direction.hops, thins, strict=True):
-        touched = 1.0 if sifts and hop is first else thin
+    for place, (hop, thin) in enumerate(zip(direction.hops, thins, strict=True)):
+        touched = 1.0 if sifts and not place else thin
         work += entering * (hop.base + touched * sum(hop.cost))
         entering *= thin * sum(hop.partials)
     return work

@@ -177,11 +177,9 @@ class ControlLoop:
             return self._unasked or not (configuration.is_exact and configuration.orders == self._plan.orders)
         if configuration.is_exact and last.is_exact and configuration.orders == last.orders:
             return False
-        same = (last.orders, last.dear, last.cheap, last.horizons) == (
-            configuration.orders,
-            configuration.dear,
-            configuration.cheap,
-            configuration.horizons,
+        same = all(
+            getattr(last, name) == getattr(configuration, name)
+            for name in ("orders", "dear", "cheap", "horizons", "sifts")
         )
         moved = max(
             abs(new - old) / max(old, 1e-9)

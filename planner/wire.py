@@ -35,8 +35,9 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         shred=data["shred"],
         keep=tuple(data["keep"]),
         thins=_pairs(data["thins"]),
-        sifts=tuple(data["sifts"]),
-        tries=tuple(data["tries"]),
+        # Checkpoints may have been written before these were known.
+        sifts=tuple(data.get("sifts", ())),
+        tries=tuple(data.get("tries", ())),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
     )
@@ -75,6 +76,7 @@ def _direction(own: DirectionTally) -> dict[str, Any]:
         "learned": own.learned,
         "results": own.results,
         "work": own.work,
+        "sifted": own.sifted,
         "harvested": own.harvested.tolist(),
         "lags": [[target, _numbers(counts)] for target, counts in own.lags.items()],
         "hops": [
@@ -97,6 +99,7 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
         data["learned"],
         data["results"],
         data["work"],
+        data.get("sifted", 0.0),
         {target: _floats(counts) for target, counts in data["lags"]},
         {
             (frozenset(joined), target): HopTally(

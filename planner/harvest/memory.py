@@ -62,8 +62,9 @@ def _kept(old: DirectionTally, new: DirectionTally, origin: int, seconds: float)
 
 
 def evidence(known: DirectionTally, origin: int) -> float:
-    """Partial results of first hops; what follows from one of them is not independent."""
-    return sum(float(hop.partials.sum()) for (first, _), hop in known.hops.items() if first == {origin})
+    """Partial results of first hops that went on; what follows from one of them is not independent."""
+    met = sum(float(hop.partials.sum()) for (first, _), hop in known.hops.items() if first == {origin})
+    return met - known.sifted
 
 
 def independent(known: DirectionTally, origin: int) -> float:

@@ -79,6 +79,7 @@ class DirectionTally:
         lags: For each other stream, these results by slice: the pairwise histograms.
         hops: What their hops met.
         work: Work units of all rows.
+        sifted: Partial results of first hops that went no further; a part of what hops met.
         harvested: For rows that harvest, with the dear and with the cheap setting: how many there are, and
             how many partial results their first hop finds.
     """
@@ -87,6 +88,7 @@ class DirectionTally:
     learned: float = 0.0
     results: float = 0.0
     work: float = 0.0
+    sifted: float = 0.0
     lags: dict[int, Floats] = field(default_factory=dict)
     hops: dict[HopKey, HopTally] = field(default_factory=dict)
     harvested: Floats = field(default_factory=lambda: np.zeros((2, 2)))
@@ -109,6 +111,7 @@ class DirectionTally:
         self.learned *= factor
         self.results *= factor
         self.work *= factor
+        self.sifted *= factor
         self.harvested *= factor
         for counts in self.lags.values():
             counts *= factor
@@ -121,6 +124,7 @@ class DirectionTally:
         self.learned += other.learned
         self.results += other.results
         self.work += other.work
+        self.sifted += other.sifted
         self.harvested += other.harvested
         for target, counts in other.lags.items():
             self.lag(target, len(counts))[:] += counts

@@ -57,7 +57,6 @@ def budget(settings: Settings) -> Result:
     headline = {
         "least_spent": min(spent),
         "most_spent": max(spent),
-        "within": sum(abs(own - 1) <= CLOSE for own in spent) / len(spent),
     }
     missed = [row for row in rows if abs(row["spent"] - 1) > CLOSE]
     require(not missed, f"budgets should be kept within 5 %: {missed}")

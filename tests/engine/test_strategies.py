@@ -49,6 +49,7 @@ def random_configuration(rng: Random, spec, *, drop: bool) -> Configuration:
         mix=rng.random(),
         shred=rng.choice([0.0, 0.1, 0.7, 1.0]),
         keep=tuple(rng.choice([0.1, 0.6, 1.0]) for _ in streams) if drop else (),
+        sifts=tuple(rng.random() < 0.5 for _ in streams),
     )
 
 
@@ -190,10 +191,15 @@ def test_rows_that_sift_find_the_same_and_learn_of_their_first_hop_as_if_they_sa
         configuration = replace(GRUB, shred=0.3, thins=((first, 0.9),) * 3, sifts=(sifts,) * 3)
         strategy = GrubJoin(configuration, np.random.default_rng(0))
         found = run(JoinOperator(join.spec, strategy, seed=1), in_batches(tables))
+        tallies = strategy.tally.directions
         own = [
             (tally.hop((frozenset([i]), one), 16), tally.hop((frozenset([i, one]), two), 16))
-            for i, (tally, (one, two)) in enumerate(zip(strategy.tally.directions, GRUB.orders, strict=True))
+            for i, (tally, (one, two)) in enumerate(zip(tallies, GRUB.orders, strict=True))
         ]
+        gone = [
+            tally.sifted / max(1e-9, hops[0].partials.sum()) for tally, hops in zip(tallies, own, strict=True)
+        ]
+        assert gone == pytest.approx([0.8 if sifts and hops[0].partials.any() else 0.0 for hops in own])
         return found, [list(map(repr, hops)) for hops in zip(*own, strict=True)]
 
     thinned, sifted, whole = shred(0.2, sifts=False), shred(0.2, sifts=True), shred(1.0, sifts=False)

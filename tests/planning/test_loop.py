@@ -178,6 +178,9 @@ def test_what_travels_arrives(taken):
         ((1, 2), (0, 2), (0, 1)), 0.3, dear=(((1,), (2, 3)), None, ((), ())), mix=0.4
     )
     assert configuration_from_json(configuration_to_json(configuration)) == configuration
+    older = configuration_to_json(configuration)
+    del older["sifts"], older["tries"]
+    assert configuration_from_json(older) == configuration
     assert Decision.from_json(Decision(3, configuration, {"z": 0.3}).to_json()).configuration == configuration
 
 

@@ -16,7 +16,7 @@ from pyspark.errors import StreamingQueryException
 import sparkshed
 from sparkshed.spark.streaming import driver
 from sparkshed.spark.streaming.control import Channel, ControlReader
-from sparkshed.spark.streaming.starting import is_local
+from sparkshed.spark.streaming.starting import _own_files, is_local
 from streaming.feeds import SECOND, as_streams, as_tables, multiset, rows_of, run, write
 
 W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
@@ -101,9 +101,26 @@ def test_a_checkpoint_on_a_local_disk_starts_no_processes_unless_the_user_says_h
         spark.conf.unset(FILES)
 
 
-def test_a_checkpoint_elsewhere_is_left_to_spark(enabled):
-    assert is_local(enabled, "file:/tmp/checkpoint")
+def test_files_elsewhere_are_left_to_spark(enabled):
+    assert is_local(enabled, "file:/checkpoint")
     assert not is_local(enabled, "nowhere://host/checkpoint")
+    with _own_files(enabled, {"checkpointlocation": "here", "path": "nowhere://host/results"}):
+        assert enabled.conf.get(FILES, None) is None
+    with _own_files(enabled, {"checkpointlocation": "here", "path": "there"}):
+        assert "FileSystemBased" in enabled.conf.get(FILES)
+    assert enabled.conf.get(FILES, None) is None
+
+
+def test_a_start_that_fails_leaves_nothing_behind(feeds):
+    spark, folder, whole = feeds
+    frame = spark.sql(TEXT.format(hint=hint("grubjoin")))
+    before = dict(spark.conf.getAll)
+    with pytest.raises(Exception, match="no_such_sink"):
+        frame.writeStream.format("no_such_sink").option("checkpointLocation", str(folder / "other")).start()
+    assert dict(spark.conf.getAll) == before
+    query = finished(start(frame, folder))
+    assert sparkshed.history(query)["results"].sum() == sum(whole.values())
+    eventually(lambda: not driver._takers())
 
 
 def test_an_aggregation_may_follow(feeds):

@@ -64,10 +64,20 @@ class GrubJoin(Learning):
         sifts = not full and configuration.sifts[origin]
         watch = self.watch(origin, rows, thins, sifts=sifts)
         shred = _Shred(self, origin, rows, watch, thins)
+        before = self._first_partials(origin)
         yield Part(rows, Probing(thins=thins, watch=watch, sifts=sifts), shred.observe)
+        if sifts:
+            found = self._first_partials(origin) - before
+            self.tally.directions[origin].sifted += (1 - thins[0]) * found
         if not full or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
         yield from self.explore(origin, rows, 1.0 if full else configuration.tries[origin])
+
+    def _first_partials(self, origin: int) -> float:
+        """Partial results that shredded rows found in the first window of their order."""
+        key = (frozenset([origin]), self.configuration.orders[origin][0])
+        own = self.tally.directions[origin].hops.get(key)
+        return 0.0 if own is None else float(own.partials.sum())
 
 
 class _Shred:

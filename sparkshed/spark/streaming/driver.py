@@ -90,6 +90,8 @@ class Controller:
 
     def ended(self, run_id: str) -> None:
         """Nobody reads decisions any more, unless another run has begun."""
+        for run in self.runs:
+            run.is_over |= run.id == run_id
         if self.runs and self.runs[-1].id == run_id:
             self.close()
 
@@ -102,7 +104,9 @@ class Controller:
 def _takers() -> dict[str, Callable[[Batch], None]]:
     """What takes the figures of the joins that run."""
     with _lock:
-        return {own.name: own.take for own in _controllers.values() if own.runs}
+        return {
+            own.name: own.take for own in _controllers.values() if not all(run.is_over for run in own.runs)
+        }
 
 
 def _ended(run_id: str) -> None:

@@ -41,6 +41,7 @@ class Run:
         """Be ready for a query that starts with a trigger."""
         self.id: str | None = None
         self.query: StreamingQuery | None = None
+        self.is_over = False
         self.loop = ControlLoop(plan, boost=boost) if plan.shedding is not None else None
         self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
         self._plan = plan

@@ -36,6 +36,8 @@ _FILES = "spark.sql.streaming.checkpointFileManagerClass"
 _PLAIN = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 PLAIN_FILES = {_FILES: _PLAIN}
 _HOME = "spark.sql.streaming.checkpointLocation"
+_CHECKPOINT = "checkpointlocation"
+_PLACES = (_CHECKPOINT, "path")
 #: Milliseconds to wait for the sources of a query.
 _PATIENCE = 10_000
 
@@ -63,21 +65,23 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _locating(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Remember where the checkpoint is, whether `option` or `options` says so."""
+    """Remember where checkpoint and results go, whether `option` or `options` says so."""
     signature = inspect.signature(original)
 
     @functools.wraps(original)
     def locate(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = signature.bind(self, *args, **kwargs).arguments
         for key, value in {given.get("key"): given.get("value"), **given.get("options", {})}.items():
-            if str(key).lower() == "checkpointlocation":
-                self._shed_checkpoint = str(value)
+            if str(key).lower() in _PLACES:
+                self._shed_places = {**getattr(self, "_shed_places", {}), str(key).lower(): str(value)}
         return original(self, *args, **kwargs)
 
     return locate
 
 
 def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(original)
+
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
         controllers = controllers_of(metrics_of(self._df))
@@ -85,23 +89,27 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, *args, **kwargs)
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         session = self._df.sparkSession
-        location = kwargs.get("checkpointLocation") or getattr(self, "_shed_checkpoint", None)
+        given = signature.bind(self, *args, **kwargs).arguments
+        told = {**given, **given.get("options", {})}
+        found = {key.lower(): str(value) for key, value in told.items() if key.lower() in _PLACES and value}
+        places = {**getattr(self, "_shed_places", {}), **found}
+        location = places.get(_CHECKPOINT)
         if location:
             sheds = any(own.channel is not None for own in controllers)
-            refuse_other_kind(session, str(location), sheds=sheds)
+            refuse_other_kind(session, location, sheds=sheds)
         listen(session)
-        with ExitStack() as prepared:
+        with _lock, ExitStack() as prepared:
             for controller in controllers:
                 controller.prepare(trigger)
                 prepared.callback(controller.abandon)
             hosts = max(own.plan.hosts.count for own in controllers)
-            with _own_files(session, location):
+            with _own_files(session, places):
                 with _own_settings(session, hosts):
                     query = original(self, *args, **kwargs)
+                prepared.pop_all()
+                for controller in controllers:
+                    controller.attach(query)
                 _wait_for_sources(query, self._df)
-            prepared.pop_all()
-        for controller in controllers:
-            controller.attach(query)
         return query
 
     return start
@@ -129,22 +137,27 @@ def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
 
 
 @contextmanager
-def _own_files(session: SparkSession, location: Any) -> Iterator[None]:
-    """Move files of a checkpoint on a local disk without starting processes, unless the user says how."""
-    plain = not is_set(session, _FILES) and is_local(session, location)
+def _own_files(session: SparkSession, places: Mapping[str, str]) -> Iterator[None]:
+    """Move files of a checkpoint on a local disk without starting processes, unless the user says how.
+
+    A sink that writes files keeps a log of them, in the same way.
+    """
+    home = places.get(_CHECKPOINT) or session.conf.get(_HOME, None) or "."
+    plain = not is_set(session, _FILES) and all(is_local(session, own) for own in {home, *places.values()})
     with set_for_now(session, PLAIN_FILES if plain else {}):
         yield
 
 
-def is_local(session: SparkSession, location: Any) -> bool:
-    """Whether a checkpoint at the location, or where the session says, is on a local disk."""
+def is_local(session: SparkSession, location: str) -> bool:
+    """Whether a path is on a local disk."""
     jvm: Any = session._jvm
     # What cannot be found out here Spark complains about itself.
-    with suppress(Py4JJavaError):
-        path = jvm.org.apache.hadoop.fs.Path(str(location or session.conf.get(_HOME, None) or "."))
+    with suppress(Py4JJavaError, PySparkException):
+        path = jvm.org.apache.hadoop.fs.Path(location)
         system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+        # Older versions have the class elsewhere.
         jvm.java.lang.Class.forName(_PLAIN)
-        return bool(system.getScheme() == "file")
+        return bool(system.getUri().getScheme() == "file")
     return False
 
 
