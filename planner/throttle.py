@@ -125,6 +125,7 @@ class BatchThrottle:
     _needed: float = field(default=0.0, init=False, repr=False)
     _shortest: float = field(default=0.0, init=False, repr=False)
     _ahead: int = field(default=0, init=False, repr=False)
+    _stumbled: bool = field(default=False, init=False, repr=False)
     _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -192,12 +193,17 @@ class BatchThrottle:
 
     def _learn(self, work: float, duration: float) -> None:
         """Splits durations into fixed cost and work."""
-        slow = duration > _SLOW * (self.fixed + self.unit * work)
-        if slow and self.fixed > 0 and work > _USUAL * self._fit.work:
-            # Slower by more than noise, and not for want of work: the batches before it were those of another
-            # machine, but for a batch without work.
+        expected = self.fixed + self.unit * work
+        if self.fixed > 0 and duration > _SLOW * expected and work > _USUAL * self._fit.work:
+            # Slower by more than noise, and not for want of work.
+            if self.unit > 0 and duration < _TOO_SLOW * expected and not self._stumbled:
+                # Once is an accident, such as a garbage collection: it says nothing of the next batch.
+                self._stumbled = True
+                return
+            # The batches before it were those of another machine, but for a batch without work.
             self._fit = _Fit()
             self._fit.add(0.0, self.fixed, self.memory)
+        self._stumbled = False
         fit = self._fit
         fit.add(work, duration, self.memory)
         if fit.split():
@@ -272,7 +278,8 @@ _LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much w
 _AHEAD = 1.5  # batches whose work could be more by this factor leave room
 _LONGER = 1.05  # the shortest batch is taken to become longer by this factor from batch to batch
 _KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is one that keeps up
-_SLOW = 1.5  # a batch that takes longer than expected by this factor is no accident
+_SLOW = 1.5  # a batch that takes longer than expected by this factor does so for more than noise
+_TOO_SLOW = 2.2  # and by this one, it is no accident
 _USUAL = 0.5  # a batch with less than this share of the usual work says little of what work costs
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 

@@ -160,6 +160,23 @@ def test_a_machine_that_becomes_slower_is_noticed_at_once():
     assert throttle.fixed == pytest.approx(0.45, rel=0.02)
 
 
+def test_an_accident_is_forgotten_and_two_of_them_are_none():
+    throttle = BatchThrottle(interval=1.0)
+    batches = Batches(throttle)
+    batches.run(5, 20)
+    known = (throttle.fixed, throttle.unit)
+    before = throttle.z
+
+    def stumble():
+        work = before * 112_500
+        return throttle.update(work, 1.8 * (0.45 + 1e-4 * work), 75, 75, 112_500)
+
+    assert stumble() > 0.5 * before
+    assert (throttle.fixed, throttle.unit) == known
+    stumble()
+    assert throttle.unit > 1.5 * known[1]
+
+
 def test_what_waits_becomes_less():
     throttle = BatchThrottle(interval=1.0)
     throttle.update(work=0, duration=0.1, rows=0, arriving=0, full_work=0)

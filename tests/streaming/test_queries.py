@@ -97,6 +97,7 @@ def test_a_checkpoint_on_a_local_disk_starts_no_processes_unless_the_user_says_h
         assert used == wanted or (not wanted and "FileSystemBased" in used)
         assert spark.conf.get(FILES, None) == wanted
         assert sparkshed.history(finished(query))["results"].sum() > 0
+        assert all(own.numInputRows for own in query.recentProgress), "no batch is for the watermark alone"
     finally:
         spark.conf.unset(FILES)
 

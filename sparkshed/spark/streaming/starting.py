@@ -21,7 +21,7 @@ from pyspark.sql.streaming import DataStreamWriter
 
 from sparkshed.spark.streaming.checkpoints import refuse_other_kind
 from sparkshed.spark.streaming.driver import controllers_of, listen
-from sparkshed.spark.streaming.watermarks import metrics_of, reads_files
+from sparkshed.spark.streaming.watermarks import metrics_of, reads_files, stateful_operators
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -29,6 +29,9 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 #: Counting rows makes the store look for each key before it is written; pieces are counted anyway.
 _COUNTING = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+
+#: A micro-batch without rows, for the watermark alone: a join has no results by it, and forgets rows later.
+_EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 #: Without Hadoop's native library, each file of a checkpoint on a local disk starts ten processes (readlink,
 #: chmod), unless files are moved this way; both move a file at once.
@@ -104,7 +107,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
                 prepared.callback(controller.abandon)
             hosts = max(own.plan.hosts.count for own in controllers)
             with _own_files(session, places):
-                with _own_settings(session, hosts):
+                alone = stateful_operators(self._df) == len(controllers)
+                with _own_settings(session, hosts, alone=alone):
                     query = original(self, *args, **kwargs)
                 prepared.pop_all()
                 for controller in controllers:
@@ -125,12 +129,14 @@ _WRAPPED = {
 
 
 @contextmanager
-def _own_settings(session: SparkSession, hosts: int) -> Iterator[None]:
-    """Settings for the query that is started meanwhile."""
+def _own_settings(session: SparkSession, hosts: int, *, alone: bool) -> Iterator[None]:
+    """Settings for the query that is started meanwhile; `alone` if nothing but joins has state in it."""
     wanted = {_PARTITIONS: str(hosts)}
     if "RocksDB" not in str(session.conf.get(_PROVIDER)):
         wanted[_PROVIDER] = _ROCKSDB
     ours = {_CHANGELOG: "true", _COUNTING: "false"}
+    if alone:
+        ours[_EMPTY] = "false"
     wanted |= {key: value for key, value in ours.items() if not is_set(session, key)}
     with set_for_now(session, wanted):
         yield

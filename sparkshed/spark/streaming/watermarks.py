@@ -34,17 +34,15 @@ def has_watermark(frame: DataFrame, column: str) -> bool:
     return DELAY in frame.schema[column].metadata
 
 
-def is_stateful(frame: DataFrame) -> bool:
-    """Whether rows come out of an operator that waits for the watermark itself."""
+def stateful_operators(frame: DataFrame) -> int:
+    """How many operators of a plan may wait for the watermark; a join of sparkshed counts as one."""
+    found = 0
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         name = node.getClass().getSimpleName()
-        if not node.isStreaming():
-            continue
-        if name in _STATEFUL:
-            return True
-        if name == "Join" and all(child.isStreaming() for child in _children(node)):
-            return True
-    return False
+        if node.isStreaming():
+            found += name in _STATEFUL
+            found += name == "Join" and all(child.isStreaming() for child in _children(node))
+    return found
 
 
 def held_back(frame: DataFrame, micros: int) -> DataFrame:
