@@ -9,6 +9,7 @@ counted, not timed, so that it does not depend on what else the machine does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from operator import mul
 
 from sparkshed.engine.statistics import Statistics
@@ -28,6 +29,8 @@ _TOLERATED, _UNSURE = 1.1, 0.5
 _CLOSE = 0.75
 #: What rows of the last batch cost counts as much as this share of the rows of this one.
 _KNOWN = 1 / 16
+#: Rows cost more than those of the last batch by this factor at most.
+_GROWN = 4.0
 #: The share of the work grows by this factor at most from one portion to the next.
 _BOLDEST = 4.0
 
@@ -66,8 +69,16 @@ class Progress:
         """A portion was joined, with a share of the work."""
         for stream, (count, effort) in enumerate(zip(rows, efforts, strict=True)):
             self._done[stream] += count
-            self._full[stream] += effort / throttle
+            self._full[stream] += min(effort / throttle, self._most(stream, count))
             self._spent += effort
+
+    def _most(self, stream: int, count: int) -> float:
+        """What rows may have cost with all of the work.
+
+        A tiny share of the work still costs what learning costs, and says nothing of the whole.
+        """
+        known = self._known[stream] if self._known else 0.0
+        return _GROWN * known * count if known > 0 else inf
 
     def expected(self, throttle: float) -> float | None:
         """The share of the limit that the batch will take, if rows cost what those of the last batch did."""
