@@ -54,7 +54,8 @@ class Overload(Record):
         settled: That over the median of the middle half.
         waiting: Seconds of input that wait at the end.
         z: Share of the work, at the end.
-        results: Results per second.
+        results: Results per second, over the last half of the micro-batches.
+        from_start: Results per second, over all of the run, in which workers start and windows fill.
         completeness: Delivered share, as reported.
         truth: Delivered share, from the input.
     """
@@ -68,6 +69,7 @@ class Overload(Record):
     waiting: float
     z: float
     results: float
+    from_start: float
     completeness: float
     truth: float
 
@@ -160,6 +162,7 @@ def _summary(
     last = history["seconds"].iloc[3 * count // 4 :].median()
     middle = history["seconds"].iloc[count // 4 : 3 * count // 4].median()
     delivered = float(history["results"].sum())
+    half = history.iloc[count // 2 :]
     return Overload(
         strategy,
         rate,
@@ -169,6 +172,7 @@ def _summary(
         float(last / middle),
         waiting,
         float(history["z"].iloc[-1]),
+        float(half["results"].sum() / max(half["lasted"].sum(), 1e-9)),
         delivered / seconds,
         float(history["total_completeness"].iloc[-1]),
         delivered / max(1.0, truth),

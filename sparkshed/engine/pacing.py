@@ -29,8 +29,9 @@ _TOLERATED, _UNSURE = 1.1, 0.5
 _CLOSE = 0.75
 #: What rows of the last batch cost counts as much as this share of the rows of this one.
 _KNOWN = 1 / 16
-#: Rows cost more than those of the last batch by this factor at most.
-_GROWN = 4.0
+#: Rows that cost less than this share of what there is time for are taken to cost, with all of the work, so
+#: many times what those of the last batch did at most.
+_LITTLE, _GROWN = 0.25, 4.0
 #: The share of the work grows by this factor at most from one portion to the next.
 _BOLDEST = 4.0
 
@@ -67,18 +68,15 @@ class Progress:
 
     def add(self, rows: Sequence[int], efforts: Sequence[float], throttle: float) -> None:
         """A portion was joined, with a share of the work."""
+        # A tiny share of the work still costs what learning costs. Where that is little beside what there is
+        # time for, it says nothing of the whole.
+        allowed = self._limit * sum(rows) / max(1, sum(self._rows))
+        vague = any(self._known) and sum(efforts) < _LITTLE * allowed < inf
         for stream, (count, effort) in enumerate(zip(rows, efforts, strict=True)):
+            most = _GROWN * self._known[stream] * count if vague else inf
             self._done[stream] += count
-            self._full[stream] += min(effort / throttle, self._most(stream, count))
+            self._full[stream] += min(effort / throttle, most)
             self._spent += effort
-
-    def _most(self, stream: int, count: int) -> float:
-        """What rows may have cost with all of the work.
-
-        A tiny share of the work still costs what learning costs, and says nothing of the whole.
-        """
-        known = self._known[stream] if self._known else 0.0
-        return _GROWN * known * count if known > 0 else inf
 
     def expected(self, throttle: float) -> float | None:
         """The share of the limit that the batch will take, if rows cost what those of the last batch did."""

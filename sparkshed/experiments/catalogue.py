@@ -93,7 +93,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "grubjoin-budget": Experiment(
         "work over what was promised",
         budgets.budget,
-        Picture("z", ("spent",), ("chooser", "indexed", "seed")),
+        Picture("z", ("spent",), ("indexed", "seed")),
     ),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
 }
