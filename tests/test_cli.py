@@ -181,7 +181,7 @@ def test_bench_json_has_the_documented_fields(monkeypatch, capsys):
             return None
 
     rows = [Timing("w", "spark", 3.0, 5, 1.0), Timing("w", "sparkshed", 1.5, 5, 2.0)]
-    monkeypatch.setattr(bench, "local_session", lambda master: NoSession())
+    monkeypatch.setattr(bench, "local_session", lambda master, **settings: NoSession())
     monkeypatch.setitem(bench.BENCHES, "join", lambda spark, rate, seconds, repeats: rows)
     assert run_main("bench", "join", "--json") == 0
     printed = json.loads(capsys.readouterr().out)
