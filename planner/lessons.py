@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from sparkshed.planner.harvest.model import DirectionModel
 
-#: Search costs for which a shredded row may touch partners in its first window that it leaves out then.
-_SIFTED = 1.0
 #: In how many steps the cost of a shredded row is met.
 _LESSONS = 8
 #: The share of the work that may be spent on windows that are not first in an order.
@@ -45,7 +43,7 @@ def sifts_for(direction: DirectionModel, thins: Sequence[float]) -> bool:
     """
     first = direction.hops[0]
     in_vain = (1 - thins[0]) * sum(first.cost)
-    return len(direction.hops) > 1 and bool(0 < in_vain <= _SIFTED * first.base)
+    return len(direction.hops) > 1 and bool(0 < in_vain <= first.base)
 
 
 def try_for(direction: DirectionModel, thins: Sequence[float], shred: float, share: float) -> float:

@@ -13,7 +13,7 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.evenness import even
 from sparkshed.planner.harvest.learning import learned_model
-from sparkshed.planner.harvest.memory import contradicts, remember
+from sparkshed.planner.harvest.memory import contradicts, evidence, remember
 from sparkshed.planner.harvest.model import DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import DirectionTally, HopTally, Tally
 from sparkshed.planner.harvesting import HarvestAdapter, eagerness
@@ -88,6 +88,17 @@ def test_much_evidence_is_forgotten_faster_than_little():
         kept[rows] = known.results / rows - 1
     assert kept[5.0] == pytest.approx(0.5 ** (5 / 60))
     assert kept[2000.0] == pytest.approx(0.5)
+
+
+def test_partial_results_that_were_sifted_out_are_no_evidence():
+    known = direction(3, rows=100.0)
+    whole = evidence(known, 0)
+    known.sifted = 0.75 * whole
+    assert evidence(known, 0) == pytest.approx(0.25 * whole) != 0
+    doubled = Tally.sum([tally(known), tally(known)])
+    assert doubled is not None
+    doubled.decay(0.5)
+    assert evidence(doubled.directions[0], 0) == pytest.approx(0.25 * whole)
 
 
 def test_rates_follow_at_once():

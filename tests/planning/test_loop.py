@@ -13,6 +13,7 @@ from sparkshed.experiments.joins import camera_join
 from sparkshed.experiments.output import tables_of
 from sparkshed.experiments.result import Settings
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Decision, Report
 from sparkshed.planner.wire import (
@@ -175,12 +176,21 @@ def test_what_travels_arrives(taken):
         for key, hop in other.hops.items():
             np.testing.assert_allclose(own.hops[key].touched, hop.touched, rtol=1e-5)
     configuration = Configuration(
-        ((1, 2), (0, 2), (0, 1)), 0.3, dear=(((1,), (2, 3)), None, ((), ())), mix=0.4
+        ((1, 2), (0, 2), (0, 1)),
+        0.3,
+        dear=(((1,), (2, 3)), None, ((), ())),
+        mix=0.4,
+        sifts=(True, False, False),
     )
     assert configuration_from_json(configuration_to_json(configuration)) == configuration
     older = configuration_to_json(configuration)
     del older["sifts"], older["tries"]
-    assert configuration_from_json(older) == configuration
+    assert configuration_from_json(older) == replace(configuration, sifts=())
+    known = replace(report.tally.directions[0], sifted=3.0)
+    written = tally_to_json(Tally([known], report.tally.streams))
+    assert tally_from_json(written).directions[0].sifted == 3
+    del written["directions"][0]["sifted"]
+    assert tally_from_json(written).directions[0].sifted == 0
     assert Decision.from_json(Decision(3, configuration, {"z": 0.3}).to_json()).configuration == configuration
 
 

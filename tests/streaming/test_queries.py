@@ -124,6 +124,19 @@ def test_a_start_that_fails_leaves_nothing_behind(feeds):
     eventually(lambda: not driver._takers())
 
 
+def test_figures_that_cannot_be_taken_in_are_logged_and_the_join_goes_on(feeds, monkeypatch, caplog):
+    spark, folder, whole = feeds
+
+    def fail(run, batch):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(driver.Run, "progress", fail)
+    found = run(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder)
+    assert multiset(found) == whole
+    eventually(lambda: "could not be taken in" in caplog.text)
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_an_aggregation_may_follow(feeds):
     """Its watermark must not take older rows of a result for late ones."""
     spark, folder, _ = feeds

@@ -64,7 +64,7 @@ class GrubJoin(Learning):
         sifts = not full and configuration.sifts[origin]
         watch = self.watch(origin, rows, thins, sifts=sifts)
         shred = _Shred(self, origin, rows, watch, thins)
-        before = self._first_partials(origin)
+        before = self._first_partials(origin) if sifts else 0.0
         yield Part(rows, Probing(thins=thins, watch=watch, sifts=sifts), shred.observe)
         if sifts:
             found = self._first_partials(origin) - before

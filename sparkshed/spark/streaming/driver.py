@@ -6,7 +6,7 @@ import atexit
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -85,7 +85,7 @@ class Controller:
             try:
                 run.progress(batch)
             except Exception:
-                # The join goes on with its last decision; a listener that raises would tell nobody.
+                # The JVM calls this, and would not tell the user. The join goes on with its last decision.
                 _log.exception("the figures of %s could not be taken in", self.name)
 
     def ended(self, run_id: str) -> None:
@@ -132,7 +132,7 @@ def register(plan: StreamingPlan, boost: float) -> Controller:
         return controller
 
 
-def controllers_of(names: list[str]) -> list[Controller]:
+def controllers_of(names: Sequence[str]) -> list[Controller]:
     """The joins among the figures that a plan observes."""
     return [_controllers[name] for name in names if name in _controllers]
 

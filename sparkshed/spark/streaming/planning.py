@@ -15,7 +15,7 @@ from sparkshed.planner.planner import Planned, plan_join
 from sparkshed.planner.shedding import Shedding, policy_of
 from sparkshed.planner.streaming import StreamingPlan, choose_hosts
 from sparkshed.spark.inputs import Inputs
-from sparkshed.spark.streaming.watermarks import has_watermark, stateful_operators
+from sparkshed.spark.streaming.watermarks import has_watermark, shape_of
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.errors import listing
 
@@ -25,7 +25,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     planned = plan_join(block, assumed(block), resources, streaming=True)
     static = tuple(not frame.isStreaming for frame in inputs.frames)
     expires = _watermarks(block, inputs)
-    stateful = any(frame.isStreaming and stateful_operators(frame) > 0 for frame in inputs.frames)
+    stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
         hosts=choose_hosts(planned.logical, static, resources),

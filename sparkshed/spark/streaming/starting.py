@@ -16,12 +16,12 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from sparkshed.spark.streaming.checkpoints import refuse_other_kind
 from sparkshed.spark.streaming.driver import controllers_of, listen
-from sparkshed.spark.streaming.watermarks import metrics_of, reads_files, stateful_operators
+from sparkshed.spark.streaming.watermarks import shape_of
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -87,7 +87,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
-        controllers = controllers_of(metrics_of(self._df))
+        shape = shape_of(self._df)
+        controllers = controllers_of(shape.metrics)
         if not controllers:
             return original(self, *args, **kwargs)
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
@@ -107,13 +108,14 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
                 prepared.callback(controller.abandon)
             hosts = max(own.plan.hosts.count for own in controllers)
             with _own_files(session, places):
-                alone = stateful_operators(self._df) == len(controllers)
+                alone = shape.stateful == len(controllers)
                 with _own_settings(session, hosts, alone=alone):
                     query = original(self, *args, **kwargs)
                 prepared.pop_all()
                 for controller in controllers:
                     controller.attach(query)
-                _wait_for_sources(query, self._df)
+                if shape.reads_files:
+                    _wait_for_sources(query)
         return query
 
     return start
@@ -167,12 +169,11 @@ def is_local(session: SparkSession, location: str) -> bool:
     return False
 
 
-def _wait_for_sources(query: Any, frame: DataFrame) -> None:
+def _wait_for_sources(query: Any) -> None:
     """Wait until the files that a query reads have logs, which take their settings from the session."""
-    if reads_files(frame):
-        # A query that fails before that says so to whoever awaits it.
-        with suppress(PySparkException):
-            query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
+    # A query that fails before that says so to whoever awaits it.
+    with suppress(PySparkException):
+        query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ the longest window, and the join regains it for itself:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -34,15 +35,34 @@ def has_watermark(frame: DataFrame, column: str) -> bool:
     return DELAY in frame.schema[column].metadata
 
 
-def stateful_operators(frame: DataFrame) -> int:
-    """How many operators of a plan may wait for the watermark; a join of sparkshed counts as one."""
-    found = 0
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What matters of a streaming plan before it starts.
+
+    Attributes:
+        metrics: Names of the figures that it observes.
+        stateful: How many operators may wait for the watermark; a join of sparkshed counts as one.
+        reads_files: Whether a source is a folder of files, or another one of that kind.
+    """
+
+    metrics: tuple[str, ...]
+    stateful: int
+    reads_files: bool
+
+
+def shape_of(frame: DataFrame) -> Shape:
+    """Look at a plan, once: every look at a node is a call to the JVM."""
+    metrics, stateful, reads_files = [], 0, False
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         name = node.getClass().getSimpleName()
-        if node.isStreaming():
-            found += name in _STATEFUL
-            found += name == "Join" and all(child.isStreaming() for child in _children(node))
-    return found
+        if name == "CollectMetrics":
+            metrics.append(str(node.name()))
+        elif name in _STATEFUL:
+            stateful += bool(node.isStreaming())
+        elif name == "Join":
+            stateful += all(child.isStreaming() for child in _children(node))
+        reads_files |= name == "StreamingRelation"
+    return Shape(tuple(metrics), stateful, reads_files)
 
 
 def held_back(frame: DataFrame, micros: int) -> DataFrame:
@@ -83,18 +103,3 @@ def _nodes(node: Any) -> Iterator[Any]:
     yield node
     for child in _children(node):
         yield from _nodes(child)
-
-
-def metrics_of(frame: DataFrame) -> list[str]:
-    """Names of the figures that a plan observes."""
-    return [
-        str(node.name())
-        for node in _nodes(frame._jdf.queryExecution().analyzed())
-        if node.getClass().getSimpleName() == "CollectMetrics"
-    ]
-
-
-def reads_files(frame: DataFrame) -> bool:
-    """Whether a streaming plan reads from folders of files, or another source of that kind."""
-    nodes = _nodes(frame._jdf.queryExecution().analyzed())
-    return any(node.getClass().getSimpleName() == "StreamingRelation" for node in nodes)
