@@ -14,7 +14,7 @@ from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, HopCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.exact import Exact
-from sparkshed.engine.strategies.protocol import Part, Strategy
+from sparkshed.engine.strategies.protocol import Held, Part, Strategy
 from sparkshed.engine.windows import Windows
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
@@ -109,6 +109,8 @@ class JoinOperator:
         if all(filled):
             self._running = True
             return self._join(ranges, new)
+        for _ in self.strategy.release(()):
+            pass
         self._settle(new)
         return iter(())
 
@@ -152,17 +154,24 @@ class JoinOperator:
         # All words must be known before one is compared: their ranks depend on each other.
         for stream, column in self._texts:
             self._stores[stream].values(column)
+        held: list[Held] = []
         for origin, (start, stop) in enumerate(ranges):
             if start == stop:
                 continue
             before = self.statistics.directions[origin].work
             for part in self.strategy.parts(origin, np.arange(start, stop)):
-                yield from self._join_part(origin, part, new)
+                for results in self._join_part(origin, part, new):
+                    if self.strategy.holds:
+                        held.append(Held(origin, results.joined()))
+                    else:
+                        yield self._materialise(results)
             self.strategy.spent(origin, self.statistics.directions[origin].work - before)
+        for results in self.strategy.release(held):
+            yield self._materialise(results)
         self._settle(new)
         self._running = False
 
-    def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[pa.RecordBatch]:
+    def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[Partials | Candidates]:
         order = self.strategy.configuration.orders[origin]
         if part.only is not None:
             self._direction(origin, (part.only,)).explore(part.rows, self._windows, new, part.probing)
@@ -170,12 +179,15 @@ class JoinOperator:
         for results in self._direction(origin, order).run(part.rows, self._windows, new, part.probing):
             if part.observe is not None:
                 part.observe(results)
-            yield self._materialise(results)
+            yield results
 
     def _settle(self, new: Sequence[Windows]) -> None:
         for old, fresh in zip(self._windows, new, strict=True):
             if fresh.size:
                 old.absorb(fresh)
+        for stream, rows in enumerate(self.strategy.leaving()):
+            self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
+            self.statistics.streams[stream].evicted += len(rows)
         self.completeness = self.strategy.settle()
 
     def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
@@ -200,19 +212,24 @@ class JoinOperator:
         """
         self._refuse_while_running()
         dropped = 0
-        for k, (windows, store) in enumerate(zip(self._windows, self._stores, strict=True)):
+        for k, windows in enumerate(self._windows):
             retention = self._retention(k)
             if retention is None:
                 continue
             rows = windows.expire(watermark_us - retention)
             self.statistics.streams[k].expired += rows
             dropped += rows + (self._evict(k, watermark_us) if evict else 0)
+        self.tidy()
+        return dropped
+
+    def tidy(self) -> None:
+        """Free the memory of rows that are in no window, where they are the majority."""
+        for k, (windows, store) in enumerate(zip(self._windows, self._stores, strict=True)):
             if store.size > 2 * windows.size:
                 former = windows.renumber()
                 store.compact(former)
                 self.strategy.renumbered(k, former)
         self._prune_codebook()
-        return dropped
 
     def _evict(self, stream: int, watermark_us: int) -> int:
         """Thin out what no harvest reaches; returns how many rows were dropped."""

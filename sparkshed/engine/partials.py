@@ -44,6 +44,14 @@ class Partials:
         """Row times of a bound stream."""
         return self._stores[stream].times.take(self.rows[stream])
 
+    def select(self, places: Ints) -> Partials:
+        """Only the given partial results."""
+        return Partials(self._stores, {stream: rows.take(places) for stream, rows in self.rows.items()})
+
+    def joined(self) -> Partials:
+        """These, as :meth:`Candidates.joined` has it."""
+        return self
+
 
 class Candidates:
     """Partial result `picks.numbers[n]` extended by row `rows[n]` of stream `target`, to be checked."""

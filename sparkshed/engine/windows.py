@@ -281,6 +281,15 @@ class Windows:
             self._changed(-rows)
         return rows
 
+    def remove(self, rows: Ints, times: Ints) -> None:
+        """Drop single rows, given with their times."""
+        for number in np.unique(self.numbers_of(times)).tolist():
+            window = self._windows[number]
+            stays = ~np.isin(window.rows, rows, assume_unique=True)
+            self._replace(number, BasicWindow(window.rows[stays], window.times[stays]))
+            if number not in self._windows:
+                self._thinned.discard(number)
+
     def thin_out(self, before: int, share: float) -> tuple[Ints, int]:
         """Keep only a share of the rows of windows that are wholly older than `before`, for good.
 

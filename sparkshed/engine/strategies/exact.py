@@ -8,7 +8,7 @@ from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.protocol import Part
+from sparkshed.engine.strategies.protocol import Held, Part
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -17,6 +17,8 @@ from sparkshed.planner.physical import JoinSpec
 
 class Exact:
     """The join without shedding; the base of strategies that change a part of it."""
+
+    holds = False
 
     def __init__(self, configuration: Configuration) -> None:
         """Start with a configuration; all that matters of it here are the orders."""
@@ -49,6 +51,14 @@ class Exact:
     def spent(self, origin: int, work: int) -> None:
         """What the rows of a stream cost."""
         self.tally.directions[origin].work += work
+
+    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+        """Nothing waits."""
+        return iter(())
+
+    def leaving(self) -> Sequence[Ints]:
+        """Rows stay until they expire."""
+        return ()
 
     def take(self) -> Tally:
         """What was learned since the last call."""

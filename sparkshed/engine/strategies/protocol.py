@@ -34,16 +34,32 @@ class Part(NamedTuple):
     only: int | None = None
 
 
+class Held(NamedTuple):
+    """Results that wait for the end of their micro-batch; `origin` has the row that arrived last."""
+
+    origin: int
+    results: Partials
+
+
 class Strategy(Protocol):
     """Decides about rows and probes; the operator does the joining.
 
     For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`parts` for
-    every direction, and :meth:`settle` at the end.
+    every direction, :meth:`release` and :meth:`settle` at the end, and :meth:`leaving` when the new rows are
+    in the windows.
+
+    Attributes:
+        configuration: What it does.
+        tally: What was learned.
+        completeness: What share of all results was delivered.
+        holds: Whether results wait until the whole micro-batch is joined, because rows that arrived between
+            theirs decide whether they still meet.
     """
 
     configuration: Configuration
     tally: Tally
     completeness: Completeness
+    holds: bool
 
     def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
         """Get to know the operator."""
@@ -62,6 +78,12 @@ class Strategy(Protocol):
 
     def spent(self, origin: int, work: int) -> None:
         """The rows of a stream are joined: what that cost."""
+
+    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+        """The results of a micro-batch that are emitted, of those that had to wait."""
+
+    def leaving(self) -> Sequence[Ints]:
+        """Rows of each stream that leave the windows, now that the micro-batch is joined."""
 
     def take(self) -> Tally:
         """What was learned since the last call."""
