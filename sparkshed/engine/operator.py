@@ -185,9 +185,12 @@ class JoinOperator:
         for old, fresh in zip(self._windows, new, strict=True):
             if fresh.size:
                 old.absorb(fresh)
-        for stream, rows in enumerate(self.strategy.leaving()):
-            self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
-            self.statistics.streams[stream].evicted += len(rows)
+        for stream, leaving in enumerate(self.strategy.leaving()):
+            for rows in leaving:
+                if len(rows):
+                    self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
+            self.statistics.streams[stream].evicted += len(leaving.evicted)
+            self.statistics.streams[stream].expired += len(leaving.past)
         self.completeness = self.strategy.settle()
 
     def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
@@ -213,12 +216,13 @@ class JoinOperator:
         self._refuse_while_running()
         dropped = 0
         for k, windows in enumerate(self._windows):
-            retention = self._retention(k)
+            retention = self._spec.retentions[k]
             if retention is None:
                 continue
             rows = windows.expire(watermark_us - retention)
-            self.statistics.streams[k].expired += rows
-            dropped += rows + (self._evict(k, watermark_us) if evict else 0)
+            self.statistics.streams[k].expired += len(rows)
+            self.strategy.expired(k, rows)
+            dropped += len(rows) + (self._evict(k, watermark_us) if evict else 0)
         self.tidy()
         return dropped
 
@@ -241,12 +245,6 @@ class JoinOperator:
         self._stores[stream].weigh(kept, 1 / configuration.reserve)
         self.statistics.streams[stream].evicted += gone
         return gone
-
-    def _retention(self, stream: int) -> int | None:
-        """Largest `T_i - T_k` over the other streams i: how long a row of stream k can match."""
-        bounds = [row[stream] for i, row in enumerate(self._spec.bounds) if i != stream]
-        finite = [bound for bound in bounds if bound is not None]
-        return max(finite) if len(finite) == len(bounds) else None
 
     def _prune_codebook(self) -> None:
         live = self.window_rows

@@ -260,25 +260,25 @@ class Windows:
         self._outdate(number)
         self._changed((0 if window is None else len(window.rows)) - before)
 
-    def expire(self, before: int) -> int:
-        """Drop the windows whose rows are all older than `before`; return how many rows went.
+    def expire(self, before: int) -> Ints:
+        """Drop the windows whose rows are all older than `before`; return the rows that went.
 
         Windows are visited from the oldest on, and the first that stays ends the walk.
         """
-        rows = 0
-        gone = 0
+        gone: list[Ints] = []
         for number in self._numbers:
             window = self._windows[number]
             if window.times[-1] >= before:
                 break
-            rows += len(window.rows)
-            gone += 1
+            gone.append(window.rows)
             self._thinned.discard(number)
             del self._windows[number]
             self._outdate(number)
-        if gone:
-            del self._numbers[:gone]
-            self._changed(-rows)
+        if not gone:
+            return np.empty(0, np.int64)
+        del self._numbers[: len(gone)]
+        rows = np.concatenate(gone)
+        self._changed(-len(rows))
         return rows
 
     def remove(self, rows: Ints, times: Ints) -> None:

@@ -8,7 +8,7 @@ from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.protocol import Held, Part
+from sparkshed.engine.strategies.protocol import Held, Leaving, Part
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -56,7 +56,7 @@ class Exact:
         """Nothing waits."""
         return iter(())
 
-    def leaving(self) -> Sequence[Ints]:
+    def leaving(self) -> Sequence[Leaving]:
         """Rows stay until they expire."""
         return ()
 
@@ -71,6 +71,9 @@ class Exact:
         self._delivered = 0
         self.completeness += batch
         return batch
+
+    def expired(self, stream: int, rows: Ints) -> None:
+        """Nothing is kept about rows."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""

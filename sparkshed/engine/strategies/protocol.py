@@ -41,6 +41,13 @@ class Held(NamedTuple):
     results: Partials
 
 
+class Leaving(NamedTuple):
+    """Rows of a stream that leave the windows: those that are evicted, and those that are out of reach."""
+
+    evicted: Ints
+    past: Ints
+
+
 class Strategy(Protocol):
     """Decides about rows and probes; the operator does the joining.
 
@@ -82,7 +89,7 @@ class Strategy(Protocol):
     def release(self, held: Sequence[Held]) -> Iterator[Partials]:
         """The results of a micro-batch that are emitted, of those that had to wait."""
 
-    def leaving(self) -> Sequence[Ints]:
+    def leaving(self) -> Sequence[Leaving]:
         """Rows of each stream that leave the windows, now that the micro-batch is joined."""
 
     def take(self) -> Tally:
@@ -90,6 +97,9 @@ class Strategy(Protocol):
 
     def settle(self) -> Completeness:
         """The micro-batch is joined: what share of its results was delivered."""
+
+    def expired(self, stream: int, rows: Ints) -> None:
+        """Rows of a stream left the windows because nothing that may still come can match them."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """The rows of a stream were numbered anew: row n was row `rows[n]`."""
