@@ -183,9 +183,8 @@ class Keeper:
         """
         now = self.manifest.pieces
         # Pieces go with their window. Where it is still there, it was written anew, or came back.
-        gone = {key[:2] for key in pieces.keys() - now.keys()}
-        for stream, window in gone:
-            operator.drop(stream, window)
+        gone = {(stream, window) for stream, window, _ in pieces.keys() - now.keys()}
+        operator.drop(gone)
         for key in sorted(key for key in now if key not in pieces or key[:2] in gone):
             operator.leave(*key[:2], Unread(key, now[key].rows, now[key].last))
         for stream, numbers in enumerate(self.manifest.thinned):

@@ -88,7 +88,7 @@ class LazyWindows(Windows):
         last = np.array([self._last_of(number) for number in numbers], np.int64)
         return [numbers[place] for place in np.flatnonzero(reach.meets(times, first, last)).tolist()]
 
-    def whole(self, before: int) -> list[int]:
+    def unthinned(self, before: int) -> list[int]:
         """Numbers of the windows that wait, and that :meth:`thin_out` would thin out."""
         return [number for number in self._older(before) if number not in self.thinned]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,11 +129,13 @@ class JoinOperator:
         self._refuse_while_running()
         self._windows[stream].leave(number, part)
 
-    def drop(self, stream: int, number: int) -> None:
-        """Forget a window; nothing is counted."""
+    def drop(self, windows: Iterable[tuple[int, int]]) -> None:
+        """Forget windows, by stream and number; nothing is counted."""
         self._refuse_while_running()
-        self._windows[stream].drop(number)
-        self._compact(stream)
+        for stream, number in windows:
+            self._windows[stream].drop(number)
+        for stream, _ in enumerate(self._windows):
+            self._compact(stream)
 
     def read(self, stream: int, number: int) -> None:
         """Read what is missing of a window; nothing is joined or counted."""
@@ -258,7 +260,7 @@ class JoinOperator:
         if horizon is None or configuration.reserve >= 1:
             return 0
         windows, before = self._windows[stream], watermark_us - horizon
-        for number in windows.whole(before):
+        for number in windows.unthinned(before):
             self.read(stream, number)
         kept, gone = windows.thin_out(before, configuration.reserve)
         self._stores[stream].weigh(kept, 1 / configuration.reserve)
