@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING
+from sparkshed.engine.probing import EVERYTHING, Reach
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.protocol import Held, Leaving, Part
 from sparkshed.planner.completeness import Completeness
@@ -43,6 +43,10 @@ class Exact:
 
     def entered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
+
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """Everything in time."""
+        return dict.fromkeys(self.configuration.orders[origin], (Reach(),))
 
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Every row probes everything."""
