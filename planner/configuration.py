@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from sparkshed.planner.slices import Slices
+from sparkshed.planner.slices import Slices, Span
 
 #: The slices that each hop of a direction probes; None is all of them.
 Harvest = tuple[tuple[int, ...], ...] | None
@@ -22,6 +22,8 @@ class Configuration:
         dear: What rows of each stream probe, for a share `mix` of the rows.
         cheap: What the other rows probe.
         mix: The share of rows that use `dear`.
+        partly: What rows of each stream probe besides whole slices of their first window: a part of one more,
+            as a range of time; None for nothing.
         shred: ω, the share of rows that are shredded, to learn from.
         thins: What share of each window of its order a shredded row sees; their product is the share of its
             results that it finds. All alike, so that it is z, unless told otherwise.
@@ -48,10 +50,11 @@ class Configuration:
     reserve: float = 1.0
     tries: tuple[float, ...] = ()
     sifts: tuple[bool, ...] = ()
+    partly: tuple[Span | None, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.orders)
-        for name in ("dear", "cheap"):
+        for name in ("dear", "cheap", "partly", "horizons"):
             if not getattr(self, name):
                 object.__setattr__(self, name, (None,) * count)
         if not self.keep:
@@ -63,10 +66,8 @@ class Configuration:
             object.__setattr__(self, "tries", tuple(prod(thins) for thins in self.thins))
         if not self.sifts:
             object.__setattr__(self, "sifts", (False,) * count)
-        if not self.horizons:
-            object.__setattr__(self, "horizons", (None,) * count)
-        told = (self.dear, self.cheap, self.keep, self.thins, self.sifts, self.tries, self.horizons)
-        if any(len(own) != count for own in told):
+        probes = (self.dear, self.cheap, self.partly, self.thins, self.sifts, self.tries)
+        if any(len(own) != count for own in (*probes, self.keep, self.horizons)):
             msg = "a configuration needs an order, two harvests, shares and a horizon for each stream"
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sparkshed.planner.account import Account
 from sparkshed.planner.adaptation import Adapter, Orders
-from sparkshed.planner.configuration import Configuration, farthest
+from sparkshed.planner.configuration import Configuration, Harvest, farthest
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.first_hops import FirstHop, first_hops, with_first_hops
@@ -193,10 +193,16 @@ class HarvestAdapter(Adapter):
         ]
         return JoinModel(tuple(directions))
 
+    def _probe_cost(self, learned: Learned, origin: int, harvest: Harvest) -> float:
+        """What the model expects of a row that probes a harvest."""
+        direction = learned.model.directions[origin]
+        return direction.cost(learned.places(origin, harvest)) / direction.rate
+
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
         own = self.configuration
-        settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
-        dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
+        dear, cheap = (
+            self._probe_cost(learned, origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])
+        )
         full = own.dear[origin] is None and own.cheap[origin] is None
         thins = (1.0,) * len(direction.hops) if full else own.thins[origin]
         tried = 1.0 if full else own.tries[origin]
