@@ -19,6 +19,7 @@ NAMES = {
     "grubjoin-lag-change",
     "grubjoin-memory",
     "grubjoin-budget",
+    *(f"adaptive-fig{n}" for n in range(2, 10)),
     "streaming-burst",
 }
 

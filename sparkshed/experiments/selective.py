@@ -76,9 +76,7 @@ def drop(join: Join, tables: Sequence[pa.Table], load: Load, *, seed: int = 1) -
     policy = Policy(adapt=load.adapt, follows=True)
     configuration = Configuration(join.spec.orders, shred=policy.shred)
     adapter = DropAdapter(configuration, join.spec.slices, join.graph, policy)
-    return simulate(
-        join, tables, load, RandomDrop(configuration, np.random.default_rng(seed)), adapter.adapt
-    )
+    return simulate(join, tables, load, RandomDrop(configuration, np.random.default_rng(seed)), adapter.adapt)
 
 
 def whole(join: Join, tables: Sequence[pa.Table], load: Load) -> Outcome:

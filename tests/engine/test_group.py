@@ -32,25 +32,28 @@ def operators(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("m", "lags", "indexed", "z"),
+    ("strategy", "m", "lags", "indexed", "z"),
     [
-        (3, "nonaligned", True, 0.1),
-        (3, "nonaligned", True, 0.3),
-        (2, "aligned", True, 0.1),
-        (2, "aligned", False, 0.1),
-        (3, "aligned", True, 0.7),
+        ("grubjoin", 3, "nonaligned", True, 0.1),
+        ("grubjoin", 3, "nonaligned", True, 0.3),
+        ("grubjoin", 2, "aligned", True, 0.1),
+        ("grubjoin", 2, "aligned", False, 0.1),
+        ("grubjoin", 3, "aligned", True, 0.7),
+        ("adaptive", 2, "aligned", False, 0.1),
+        ("adaptive", 2, "nonaligned", True, 0.1),
+        ("adaptive", 2, "nonaligned", True, 0.6),
     ],
 )
-def test_a_group_keeps_to_its_budget(m, lags, indexed, z, operators):
+def test_a_group_keeps_to_its_budget(strategy, m, lags, indexed, z, operators):
     streams = dict(enumerate(tables_of(Cameras(LAGS[lags][:m], (2, 2, 30)[:m]), 80.0, 60.0, seed=0)))
     join = camera_join(m, window=10, basic=1, indexed=indexed)
     spec, policy = join.spec, Policy(fixed=True)
-    shedding = Shedding("grubjoin", z, policy, join.graph, 0, Configuration(spec.orders, shred=policy.shred))
+    shedding = Shedding(strategy, z, policy, join.graph, 0, Configuration(spec.orders, shred=policy.shred))
     rows = streams[0]
     stretches = [rows.slice(start * rows.num_rows // 8, 60) for start in (1, 3, 5, 7)]
     tally = group.pilot_group(spec, 0, {**streams, 0: pa.concat_tables(stretches)}, shedding, 0)
     configuration = shedding.adapter(spec).adapt(tally.copy(), z)
-    shedding = Shedding("grubjoin", z, policy, join.graph, 0, configuration, tally)
+    shedding = Shedding(strategy, z, policy, join.graph, 0, configuration, tally)
     work = []
     for own in (shedding, None):
         for _ in group.join_group(spec, 0, streams, own, 1):

@@ -170,7 +170,7 @@ def test_a_harvest_finds_exactly_the_results_in_its_slices(indexed):
 )
 def test_a_part_of_a_slice_is_found_to_the_microsecond(chosen, partly, indexed):
     tables = cameras(m=2)
-    join = camera_join(2, window=4, basic=0.5, eps=40, indexed=indexed)
+    join = camera_join(2, window=4, basic=0.5, eps=70, indexed=indexed)
     harvests = ((chosen,), ((),))
     configuration = Configuration(join.spec.orders, 0.5, harvests, harvests, partly=(partly, None))
     operator = JoinOperator(join.spec, Adaptive(configuration, np.random.default_rng(0)))
