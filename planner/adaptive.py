@@ -13,6 +13,8 @@ from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.selecting import Selection, part_of, ranked, select, share_of
 from sparkshed.planner.slices import Slices, Span
 
+AllSlices = Sequence[Sequence[Slices]]
+
 
 class AdaptiveAdapter(HarvestAdapter):
     """Chooses r_1 and r_2, and what rows that select probe for them.
@@ -123,3 +125,17 @@ def probed(
             shares[learned.numbers[origin][0].index(number)] = share
     work = sum(share * hop.cost[k] for k, share in shares.items()) + (hop.base if shares else 0.0)
     return work, sum(share * hop.share[k] for k, share in shares.items())
+
+
+def selective(
+    configuration: Configuration, learned: Learned, origin: int, slices: AllSlices
+) -> tuple[float, float]:
+    """The shares of work and of results of rows of a stream that select."""
+    model, window = learned.model.directions[origin], slices[origin][1 - origin]
+    full, mix = model.full_cost / model.rate, configuration.mix
+    work = found = 0.0
+    for harvest, share in ((configuration.dear[origin], mix), (configuration.cheap[origin], 1 - mix)):
+        own_work, own_found = probed(learned, configuration, origin, harvest, window)
+        work += share * (own_work / full if full else 1.0)
+        found += share * own_found
+    return work, found

@@ -6,14 +6,10 @@ Each function is for one kind of strategy, and for rows of one stream, which do 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from sparkshed.planner.adaptive import probed
+from sparkshed.planner.adaptive import AllSlices, selective
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.learning import Learned
-from sparkshed.planner.slices import Slices
-
-AllSlices = Sequence[Sequence[Slices]]
 
 
 def harvested(
@@ -60,17 +56,3 @@ def selected(
     shred = configuration.shred
     work, found = selective(configuration, learned, origin, slices)
     return (1 - shred) * work + shred, (1 - shred) * found + shred
-
-
-def selective(
-    configuration: Configuration, learned: Learned, origin: int, slices: AllSlices
-) -> tuple[float, float]:
-    """For rows that select alone: r_i, and the share of their results."""
-    model, window = learned.model.directions[origin], slices[origin][1 - origin]
-    full, mix = model.full_cost / model.rate, configuration.mix
-    work = found = 0.0
-    for harvest, share in ((configuration.dear[origin], mix), (configuration.cheap[origin], 1 - mix)):
-        own_work, own_found = probed(learned, configuration, origin, harvest, window)
-        work += share * (own_work / full if full else 1.0)
-        found += share * own_found
-    return work, found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from sparkshed.planner.adaptive import selective
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.expecting import selective
 from sparkshed.planner.physical import JoinSpec, ShedJoinExec
 from sparkshed.planner.selecting import share_of
 from sparkshed.planner.slices import Slices
@@ -45,7 +45,8 @@ def select_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     shares = ["unused"] * len(names)
     learned = shedding.learned(physical.spec)
     if learned is not None:
-        shares[master] = f"{selective(configuration, learned, master, physical.spec.slices)[0]:.3g}"
+        # Rows of the master probe the other window.
+        shares[1 - master] = f"{selective(configuration, learned, master, physical.spec.slices)[0]:.3g}"
     text = ", ".join(f"r_{number}={share}" for number, share in enumerate(shares, 1))
     yield f"Select: adaptations={adaptations}, {text}, full={configuration.shred:.3g}{mix}"
     yield from _pictures(configuration, physical.spec, master, names)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sparkshed.planner.adaptation import Adapter, Policy
-from sparkshed.planner.adaptive import AdaptiveAdapter
+from sparkshed.planner.adaptive import AdaptiveAdapter, AllSlices
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dropping import DropAdapter
-from sparkshed.planner.expecting import AllSlices, harvested, kept, selected
+from sparkshed.planner.expecting import harvested, kept, selected
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.picture import harvest_lines, keep_lines, select_lines

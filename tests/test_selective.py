@@ -15,12 +15,12 @@ from sparkshed.workloads.drifting import drifting_keys, drifting_sets, paper_dri
 SECONDS = 90.0
 RATES = [(SECONDS, 60.0)]
 DRIFT = paper_drift(10, 0.8)
-KEYS = paper_drift(10, 0.8, items=40)
+KEYS = paper_drift(10, 0.8, items=200)
 #: Joins and their streams, by what finds partners.
 JOINS = {
     "every row": lambda: (overlap_join(10, 1), drifting_sets(DRIFT, RATES, vectors=True)),
     "sets": lambda: (overlap_join(10, 1, 2, indexed=True), drifting_sets(DRIFT, RATES)),
-    "keys": lambda: (key_join(10, 1), drifting_keys(KEYS, RATES)),
+    "keys": lambda: (key_join(10, 1), drifting_keys(KEYS, [(SECONDS, 200.0)])),
     "band": lambda: (
         camera_join(2, window=10, basic=1, indexed=True),
         tables_of(Cameras((0, 3), (2, 20)), 60.0, SECONDS, seed=0),

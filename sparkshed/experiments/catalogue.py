@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import budgets, bursts, choosing, following, output, saving, selecting
+from sparkshed.experiments import budgets, bursts, choosing, following, output, partial, saving, selecting
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -97,17 +97,17 @@ EXPERIMENTS: dict[str, Experiment] = {
         Picture("z", ("spent",), ("indexed", "seed")),
     ),
     "adaptive-fig2": Experiment(
-        "match probability by age", selecting.fig2, Picture("age", ("probability",), ("kappa",))
+        "match probability by age", partial.fig2, Picture("age", ("probability",), ("kappa",))
     ),
-    "adaptive-fig3": Experiment("r follows rates", selecting.fig3, Picture("at", ("r",))),
+    "adaptive-fig3": Experiment("r follows rates", partial.fig3, Picture("at", ("r",))),
     "adaptive-fig4": Experiment(
         "partial processing beside random drop",
-        selecting.fig4,
+        partial.fig4,
         Picture("at", ("adaptive", "randomdrop", "same_work")),
     ),
     "adaptive-fig5": Experiment(
         "partial processing by skew and window",
-        selecting.fig5,
+        partial.fig5,
         Picture("kappa", ("adaptive", "same_work"), ("window",)),
     ),
     "adaptive-fig6": Experiment("shares of both windows", selecting.fig6, Picture("at", ("r_1", "r_2"))),

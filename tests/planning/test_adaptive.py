@@ -11,9 +11,9 @@ from planning.test_adaptation import SLICES, direction, tally
 from sparkshed.engine.strategies.registry import STRATEGIES
 from sparkshed.experiments.joins import camera_join
 from sparkshed.planner.adaptation import Policy
-from sparkshed.planner.adaptive import AdaptiveAdapter
+from sparkshed.planner.adaptive import AdaptiveAdapter, selective
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.expecting import selected, selective
+from sparkshed.planner.expecting import selected
 from sparkshed.planner.harvest.learning import learned_model
 from sparkshed.planner.harvest.model import HopModel
 from sparkshed.planner.selecting import part_of, select, share_of
