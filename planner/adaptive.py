@@ -22,13 +22,13 @@ class AdaptiveAdapter(HarvestAdapter):
     Some rows, a share r · γ_s, are processed fully. The budget is a share r of all work, so the others may do
     a little less than that::
 
-        r · C  =  r·γ_s · C  +  (1 - r·γ_s) · (r_1·C_1 + r_2·C_2)
+        r · C  =  r·γ_s · C  +  (1 - r·γ_s) · (r_2·C_1 + r_1·C_2)
 
-    C_i is the work of direction i when everything is probed, with its searches; for nested loops this is the
-    paper's r_1·w_1 + r_2·w_2 = r·(w_1 + w_2).
+    C_i is the work of rows of stream i when they probe everything, with their searches. They probe the other
+    window, of which r says how much; for nested loops this is the paper's r_1·w_1 + r_2·w_2 = r·(w_1 + w_2).
 
     Attributes:
-        shares: r_1 and r_2 of the last choice.
+        shares: What rows of each stream do of their work after the last choice: r_2 and r_1.
     """
 
     shares: tuple[float, ...] = (1.0, 1.0)
@@ -74,7 +74,7 @@ class AdaptiveAdapter(HarvestAdapter):
         return part_of(self._window(origin), numbers[selection.part], selection.share, chosen)
 
     def _shares(self, learned: Learned, full: Sequence[float], budget: float) -> tuple[float, ...]:
-        """r_1 and r_2: alike, or as much as possible for a direction with more results per unit of work.
+        """Shares of both directions: alike, or as much as possible for one that finds more for its work.
 
         That any part of its window is better than all parts of the other one is an assumption, so the
         direction must be clearly better.

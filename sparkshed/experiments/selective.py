@@ -51,7 +51,7 @@ QUICK: Rates = ((25.0, 100.0), (10.0, 500.0), (10.0, 300.0), (5.0, 100.0))
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A run of `adaptive`, with r_1 and r_2 after each interval."""
+    """A run of `adaptive`, with the shares of both directions, r_2 and r_1, after each interval."""
 
     outcome: Outcome
     shares: list[tuple[float, ...]]
