@@ -13,6 +13,7 @@ from sparkshed.planner.harvest.memory import remember
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.slices import Slices
+from sparkshed.sql.options import ADAPTATIONS
 
 Orders = tuple[tuple[int, ...], ...]
 
@@ -38,6 +39,7 @@ class Policy:
         adapt: Δ, seconds between adaptations.
         save_memory: Keep only a sample of the rows that no harvest reaches.
         follows: Whether z follows the load; otherwise it is a promise that is kept on average.
+        adaptations: What `adaptive` adapts.
     """
 
     chooser: str = "lagrange"
@@ -49,6 +51,7 @@ class Policy:
     adapt: float = 5.0
     save_memory: bool = False
     follows: bool = False
+    adaptations: tuple[str, ...] = ADAPTATIONS
 
 
 class Adapter:

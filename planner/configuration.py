@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from sparkshed.planner.slices import Slices
+from sparkshed.planner.slices import Slices, Span
 
 #: The slices that each hop of a direction probes; None is all of them.
 Harvest = tuple[tuple[int, ...], ...] | None
@@ -22,6 +22,8 @@ class Configuration:
         dear: What rows of each stream probe, for a share `mix` of the rows.
         cheap: What the other rows probe.
         mix: The share of rows that use `dear`.
+        partly: What rows of each stream probe besides whole slices of their first window: a part of one more,
+            as a range of time; None for nothing.
         shred: ω, the share of rows that are shredded, to learn from.
         thins: What share of each window of its order a shredded row sees; their product is the share of its
             results that it finds. All alike, so that it is z, unless told otherwise.
@@ -48,10 +50,11 @@ class Configuration:
     reserve: float = 1.0
     tries: tuple[float, ...] = ()
     sifts: tuple[bool, ...] = ()
+    partly: tuple[Span | None, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.orders)
-        for name in ("dear", "cheap"):
+        for name in ("dear", "cheap", "partly", "horizons"):
             if not getattr(self, name):
                 object.__setattr__(self, name, (None,) * count)
         if not self.keep:
@@ -63,10 +66,8 @@ class Configuration:
             object.__setattr__(self, "tries", tuple(prod(thins) for thins in self.thins))
         if not self.sifts:
             object.__setattr__(self, "sifts", (False,) * count)
-        if not self.horizons:
-            object.__setattr__(self, "horizons", (None,) * count)
-        told = (self.dear, self.cheap, self.keep, self.thins, self.sifts, self.tries, self.horizons)
-        if any(len(own) != count for own in told):
+        probes = (self.dear, self.cheap, self.partly, self.thins, self.sifts, self.tries)
+        if any(len(own) != count for own in (*probes, self.keep, self.horizons)):
             msg = "a configuration needs an order, two harvests, shares and a horizon for each stream"
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:
@@ -94,8 +95,8 @@ def alike(share: float, hops: int) -> tuple[float, ...]:
 def harvested(configuration: Configuration, origin: int) -> Harvest:
     """The slices that some row of a stream may probe at each hop of its order; None is all of them.
 
-    Which rows are shredded is left to chance, and they see all slices. A harvest that leaves out a hop
-    is switched off.
+    Which rows are shredded is left to chance, and they see all slices; a part of a slice is not told apart
+    from all of them. A harvest that leaves out a hop is switched off.
 
     >>> setting = Configuration(((1, 2), (0, 2), (0, 1)), 0.5, (((3,), (0, 1)),) * 3, (((2,), ()),) * 3, 0.5)
     >>> harvested(setting, 0)
@@ -104,7 +105,7 @@ def harvested(configuration: Configuration, origin: int) -> Harvest:
     shares = (configuration.mix, 1 - configuration.mix)
     kinds = zip((configuration.dear[origin], configuration.cheap[origin]), shares, strict=True)
     used = [harvest for harvest, share in kinds if share > 0]
-    if configuration.shred > 0 or None in used:
+    if configuration.shred > 0 or None in used or configuration.partly[origin] is not None:
         return None
     hops = range(len(configuration.orders[origin]))
     working = [harvest for harvest in used if harvest is not None and all(harvest)]

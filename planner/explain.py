@@ -19,8 +19,9 @@ from sparkshed.planner.physical import (
     VectorKernel,
     WeightedKernel,
 )
-from sparkshed.planner.picture import shed_lines
+from sparkshed.planner.picture import expected_line
 from sparkshed.planner.planner import Planned
+from sparkshed.planner.strategies import KINDS
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.sql.bounds import duration_text
 from sparkshed.sql.predicate import Band, Equality, Form, Overlap, Similarity, WeightedOverlap
@@ -153,7 +154,7 @@ def _physical_lines(planned: Planned) -> list[str]:
     if physical.streaming is not None:
         lines += [f"  {line}" for line in _streaming_lines(physical.streaming, logical)]
     else:
-        lines += [f"  {line}" for line in shed_lines(physical, logical.names)]
+        lines += [f"  {line}" for line in _shed_lines(physical, logical)]
         lines.append("  " + _layout_line(physical, logical))
     for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
@@ -176,6 +177,14 @@ def _physical_lines(planned: Planned) -> list[str]:
     if logical.closed.empty:
         lines.append("  Note: the time bounds contradict each other, so the result is empty")
     return lines
+
+
+def _shed_lines(physical: ShedJoinExec, logical: ShedJoin) -> list[str]:
+    """What a plan sheds, and what is expected of that."""
+    shedding = physical.shedding
+    if shedding is None:
+        return []
+    return [*KINDS[shedding.strategy].draw(physical, logical.names), expected_line(shedding)]
 
 
 def _work_text(physical: ShedJoinExec) -> str:
@@ -210,7 +219,8 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
     if plan.shedding is not None:
         policy = plan.shedding.policy
         adapt = duration_text(round(policy.adapt * 1_000_000))
-        lines.append(f"Control: every {adapt}, harvest={policy.chooser}, shred={policy.shred:g}")
+        how = KINDS[plan.shedding.strategy].control(policy)
+        lines.append(f"Control: every {adapt}, {how}, shred={policy.shred:g}")
     return lines
 
 

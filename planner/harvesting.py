@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sparkshed.planner.account import Account, FinalAccount
 from sparkshed.planner.adaptation import Adapter, Orders
-from sparkshed.planner.configuration import Configuration, farthest
+from sparkshed.planner.configuration import Configuration, Harvest, farthest
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.first_hops import FirstHop, first_hops, with_first_hops
@@ -146,10 +146,7 @@ class HarvestAdapter(Adapter):
         throttle: float,
     ) -> tuple[float, float]:
         """The share of rows to shred, and the budget if all other rows were all rows."""
-        total = throttle * model.full_cost
-        if not self._policy.follows:
-            total *= self._account.payment(total, self._share)
-        self.planned = total
+        total = self._allowed(model, throttle)
         lessons = sum(
             own.rate * lesson_work(own, thin, tried, sifts=sift)
             for own, thin, sift, tried in zip(model.directions, thins, sifts, tries, strict=True)
@@ -159,6 +156,14 @@ class HarvestAdapter(Adapter):
             shred = _MOST_TAUGHT * total / lessons
         left = max(total - shred * lessons, (1 - _MOST_TAUGHT) * total)
         return shred, left / (1 - shred) if shred < 1 else total
+
+    def _allowed(self, model: JoinModel, throttle: float) -> float:
+        """Work units of the next interval, with what is left of earlier budgets."""
+        total = throttle * model.full_cost
+        if not self._policy.follows:
+            total *= self._account.payment(total, self._share)
+        self.planned = total
+        return total
 
     def _found(self, interval: Tally) -> None:
         self._first_hops = ()
@@ -207,10 +212,16 @@ class HarvestAdapter(Adapter):
         ]
         return JoinModel(tuple(directions))
 
+    def _probe_cost(self, learned: Learned, origin: int, harvest: Harvest) -> float:
+        """What the model expects of a row that probes a harvest."""
+        direction = learned.model.directions[origin]
+        return direction.cost(learned.places(origin, harvest)) / direction.rate
+
     def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
         own = self.configuration
-        settings = [learned.places(origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])]
-        dear, cheap = (direction.cost(setting) / direction.rate for setting in settings)
+        dear, cheap = (
+            self._probe_cost(learned, origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])
+        )
         full = own.dear[origin] is None and own.cheap[origin] is None
         thins = (1.0,) * len(direction.hops) if full else own.thins[origin]
         tried = 1.0 if full else own.tries[origin]

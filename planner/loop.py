@@ -179,7 +179,7 @@ class ControlLoop:
             return False
         same = all(
             getattr(last, name) == getattr(configuration, name)
-            for name in ("orders", "dear", "cheap", "horizons", "sifts")
+            for name in ("orders", "dear", "cheap", "partly", "horizons", "sifts")
         )
         moved = max(
             abs(new - old) / max(old, 1e-9)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from sparkshed.planner.adaptation import Adapter, Policy
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.dropping import DropAdapter
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
-from sparkshed.planner.harvest.model import DirectionModel
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.harvesting import HarvestAdapter
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.statistics import StreamStatistics
+from sparkshed.planner.strategies import KINDS
 from sparkshed.sql.hint import ShedHint
 
 #: Rows of the master that a pilot looks at: a share of all, within limits.
@@ -57,10 +54,16 @@ class Shedding:
 
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""
-        kind = HarvestAdapter if self.strategy == "grubjoin" else DropAdapter
-        adapter = kind(self.configuration, spec.slices, self.graph, self.policy)
+        adapter = KINDS[self.strategy].adapter(self.configuration, spec.slices, self.graph, self.policy)
         adapter.learned = None if self.prior is None else self.prior.copy()
         return adapter
+
+    def learned(self, spec: JoinSpec) -> Learned | None:
+        """The model of what the pilot learned, in the orders of the configuration."""
+        if self.prior is None:
+            return None
+        per_stream = self.policy.per_stream
+        return learned_model(self.prior, self.configuration.orders, spec.slices, per_stream=per_stream)
 
 
 def policy_of(hint: ShedHint) -> Policy:
@@ -73,6 +76,7 @@ def policy_of(hint: ShedHint) -> Policy:
         shred=hint.shred,
         fixed=hint.orders is not None,
         adapt=hint.adapt / 1_000_000,
+        adaptations=hint.adaptations,
     )
 
 
@@ -114,42 +118,6 @@ def expectation(
         return None
     model = learned.model.directions[master]
     full = model.cost(model.full_setting)
-    if shedding.strategy == "grubjoin":
-        work, found = _harvested(configuration, learned, master)
-        work, found = (
-            (1 - configuration.shred) * share + configuration.shred * configuration.throttle
-            for share in (work, found)
-        )
-    else:
-        work, found = _kept(configuration, model, master), math.prod(configuration.keep)
+    work, found = KINDS[shedding.strategy].expect(configuration, learned, master, spec.slices)
     spent = pilot.work / (full / model.rate * rows) if full and rows else 0.0
     return Expectation(work, found, round(pilot.rows), spent)
-
-
-def _harvested(configuration: Configuration, learned: Learned, master: int) -> tuple[float, float]:
-    """The shares of work and of results of rows that harvest."""
-    model = learned.model.directions[master]
-    work = found = 0.0
-    for harvest, share in (
-        (configuration.dear[master], configuration.mix),
-        (configuration.cheap[master], 1 - configuration.mix),
-    ):
-        setting = learned.places(master, harvest)
-        full_work, full_found = model.cost(model.full_setting), model.output(model.full_setting)
-        work += share * (model.cost(setting) / full_work if full_work else 1.0)
-        found += share * (model.output(setting) / full_found if full_found else 1.0)
-    return work, found
-
-
-def _kept(configuration: Configuration, model: DirectionModel, master: int) -> float:
-    """The share of work that is left when only some rows of each stream are kept."""
-    keep = configuration.keep
-    full = dropped = 0.0
-    entering, left = 1.0, keep[master]
-    for target, hop in zip(configuration.orders[master], model.hops, strict=True):
-        full += entering * (hop.base + sum(hop.cost))
-        dropped += entering * left * hop.base
-        left *= keep[target]
-        dropped += entering * left * sum(hop.cost)
-        entering *= sum(hop.partials)
-    return dropped / full if full else 1.0

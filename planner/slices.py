@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,13 @@ class Run(NamedTuple):
     last: int
 
 
+class Span(NamedTuple):
+    """Differences T_i - T_l in microseconds, from `start` on and below `stop`."""
+
+    start: int
+    stop: int
+
+
 @dataclass(frozen=True, slots=True)
 class Slices:
     """The slices of one hop: number k holds the partners with b·k <= T_i - T_l < b·(k + 1).
@@ -32,12 +39,14 @@ class Slices:
                                       T_i, the probing row
 
     They are relative to the probing row, unlike the windows that rows are stored in. The outermost
-    slices take what lies beyond them; the time bounds cut that off where there are any.
+    slices take what lies beyond them; the time bounds, `past` and `future`, cut that off where there are any.
     """
 
     basic: int
     first: int
     last: int
+    past: int | None = field(default=None, repr=False)
+    future: int | None = field(default=None, repr=False)
 
     @staticmethod
     def of(past: int | None, future: int | None, basic: int) -> Slices:
@@ -50,7 +59,7 @@ class Slices:
         """
         last = MOST_SLICES - 1 if past is None else -(-past // basic) - 1
         first = -MOST_SLICES if future is None else -(future // basic) - (future % basic > 0)
-        return Slices(basic, first, max(first, last))
+        return Slices(basic, first, max(first, last), past, future)
 
     @property
     def count(self) -> int:
@@ -62,6 +71,22 @@ class Slices:
         numbers = (origin - target) // self.basic
         numbers -= self.first
         return np.clip(numbers, 0, self.count - 1, out=numbers)
+
+    def span(self, number: int) -> Span | None:
+        """The differences T_i - T_l that a slice holds; None if it has no end.
+
+        >>> Slices.of(5, 0, 2).span(1), Slices.of(5, 0, 2).span(2), Slices.of(None, 0, 2).span(31)
+        (Span(start=2, stop=4), Span(start=4, stop=6), None)
+        """
+        start, stop = self.basic * number, self.basic * (number + 1)
+        if number == self.last:
+            stop = 0 if self.past is None else self.past + 1
+        if number == self.first:
+            start = 0 if self.future is None else -self.future
+        is_open = (number == self.last and self.past is None) or (
+            number == self.first and self.future is None
+        )
+        return None if is_open else Span(start, stop)
 
     def reach(self, run: Run) -> tuple[int | None, int | None]:
         """How much earlier and later than the probing row the partners of a run may be; None is any time.

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparkshed.planner.configuration import Configuration, Harvest
 from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
+from sparkshed.planner.slices import Span
 
 #: Significant digits of counts; what is learned is a sample anyway.
 _DIGITS = 6
@@ -38,6 +39,7 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         # Checkpoints may have been written before these were known.
         sifts=tuple(data.get("sifts", ())),
         tries=tuple(data.get("tries", ())),
+        partly=tuple(None if own is None else Span(*own) for own in data.get("partly", ())),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
     )

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
-from sparkshed.sql.options import AVAILABLE_STRATEGIES, OPTIONS, STRATEGIES, Diffusion, bad_value
+from sparkshed.sql.options import (
+    ADAPTATIONS,
+    AVAILABLE_STRATEGIES,
+    OPTIONS,
+    STRATEGIES,
+    Diffusion,
+    bad_value,
+)
 
 #: Hint names that belong to Spark and are passed on without a look.
 SPARK_HINTS = frozenset(
@@ -81,6 +88,16 @@ class ShedHint:
     def per_stream(self) -> bool:
         """Whether time correlations are learned as one histogram per stream."""
         return self.options.get("histograms", "pairwise") == "per_stream"
+
+    @property
+    def adaptations(self) -> tuple[str, ...]:
+        """What `adaptive` adapts."""
+        return cast("tuple[str, ...]", self.options.get("adaptations", ADAPTATIONS))
+
+    @property
+    def follows(self) -> bool:
+        """Whether z follows the load, where there is one: in streaming."""
+        return self.budget is None and "rate" in self.adaptations
 
     @property
     def seed(self) -> int | None:

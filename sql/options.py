@@ -13,7 +13,7 @@ EVICTION = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
 STRATEGIES = ("exact", *CPU, *EVICTION)
 
 #: Strategies that run in this version; the others are refused by name.
-AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop")
+AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop", "adaptive")
 
 HARVESTS = ("lagrange", "greedy", "greedy_reverse", "greedy_double", "exhaustive")
 METRICS = ("best_output", "best_output_per_cost", "best_delta")
@@ -147,10 +147,10 @@ def _memory(text: str) -> Memory:
 
 
 def _adaptations(text: str) -> tuple[str, ...]:
-    words = tuple(word.strip().lower() for word in text.split(","))
-    if not words or any(word not in ADAPTATIONS for word in words):
+    words = {word.strip().lower() for word in text.split(",")}
+    if not words <= set(ADAPTATIONS):
         raise ValueError(text)
-    return words
+    return tuple(word for word in ADAPTATIONS if word in words)
 
 
 def _rows(text: str) -> int:
@@ -285,9 +285,11 @@ OPTIONS: dict[str, Option] = {
             "adaptations",
             "all",
             f"any of {listing(ADAPTATIONS)}, separated by commas",
-            "what `adaptive` adapts",
+            "what `adaptive` adapts: how much is done, which slices come first, how it is shared between the "
+            "directions",
             ("adaptive",),
             _adaptations,
+            available=True,
         ),
         Option(
             "rows",

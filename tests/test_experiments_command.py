@@ -19,6 +19,7 @@ NAMES = {
     "grubjoin-lag-change",
     "grubjoin-memory",
     "grubjoin-budget",
+    *(f"adaptive-fig{n}" for n in range(2, 10)),
     "streaming-burst",
 }
 
@@ -59,6 +60,19 @@ def test_choosers_on_random_joins():
     assert result.headline["lagrange_min"] >= 1 - 1e-9
     assert 0.9 <= result.headline["best_delta_mean_min"] <= 1
     assert {row["z"] for row in result.rows} >= {0.1, 0.4}
+
+
+def test_matches_of_drifting_sets_have_a_peak():
+    result = EXPERIMENTS["adaptive-fig2"].run(Settings(quick=True, seed=1))
+    assert abs(result.headline["peak_age_kappa_0.8"] - 14.5) <= 1
+    assert result.headline["peak_over_mean_kappa_0.8"] > 3
+    assert len(result.rows) == 20
+
+
+def test_the_less_useful_window_is_shed_first():
+    result = EXPERIMENTS["adaptive-fig6"].run(Settings(quick=True))
+    assert result.headline["mean_r_1_loaded"] < 0.1 < result.headline["mean_r_2_loaded"]
+    assert {row["rate"] for row in result.rows} == {100.0, 300.0, 500.0}
 
 
 def test_two_joins_under_forced_shedding():

@@ -43,7 +43,7 @@ def rows(spark, text: str) -> Counter:
     return Counter(map(tuple, sparkshed.query(spark, text).collect()))
 
 
-@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop", "adaptive"])
 @pytest.mark.parametrize("text", [SCANNED, EQUAL, ONE_SIDED], ids=["scanned", "equal", "one-sided"])
 def test_the_output_is_a_part_of_sparks_answer(cameras, strategy, text):
     whole = rows(cameras, statement(text))
@@ -112,7 +112,7 @@ def test_no_rows_and_few_rows(cameras):
         assert found <= rows(cameras, statement(text))
 
 
-@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop", "adaptive"])
 def test_a_budget_of_almost_nothing_finds_almost_nothing(cameras, strategy):
     whole = rows(cameras, statement(SCANNED))
     found = rows(cameras, statement(SCANNED, strategy, "budget=1e-9", "seed=5"))

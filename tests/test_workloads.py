@@ -16,6 +16,7 @@ from sparkshed.workloads.cameras import (
     camera_table,
     nonaligned,
 )
+from sparkshed.workloads.drifting import PAPER_RATES, drifting_keys, drifting_sets, paper_drift
 from sparkshed.workloads.live import LiveCameras
 
 
@@ -150,3 +151,51 @@ def test_live_cameras_know_the_truth(tmp_path):
     whole = sum(chunk.num_rows for chunk in JoinOperator(join.spec).process(parts))
     assert live.true_results(4, 1, 10_000, taken) == whole > 100
     assert live.true_results(4, 1, 200, taken) == pytest.approx(whole, rel=0.3)
+
+
+def popular(items: list[list[int]], times: np.ndarray, start: float) -> int:
+    """The most frequent item of the second that begins at a time."""
+    inside = (times >= start) & (times < start + 1)
+    return int(
+        np.bincount(np.concatenate([own for own, here in zip(items, inside, strict=True) if here])).argmax()
+    )
+
+
+def test_the_most_popular_item_drifts_and_comes_back():
+    drift = paper_drift(10, 1.5)
+    assert (drift.period, drift.shifts) == (20, (0, 12.5))
+    assert paper_drift(10, 1.5, aligned=True).shifts == (0, 0)
+    for stream, table in enumerate(drifting_sets(drift, [(45, 200)])):
+        times = np.array([(ts - EPOCH).total_seconds() for ts in table["ts"].to_pylist()])
+        items = table["s"].to_pylist()
+        assert all(len(set(own)) == len(own) and min(own) >= 1 and max(own) <= 100 for own in items)
+        assert np.mean([len(own) for own in items]) == pytest.approx(5, abs=0.1)
+        for start in (0.0, 7.0, 27.0, 43.0):
+            # Within a second the place of the first rank moves by five items.
+            expected = 100 * ((start - drift.shifts[stream]) % 20) / 20
+            assert (popular(items, times, start) - 1 - expected) % 100 <= 5
+
+
+def test_rates_of_drifting_streams_vary_and_equal_arguments_give_equal_streams():
+    rates = [(4, 10), (2, 50), (3, 20)]
+    first, second = drifting_sets(paper_drift(5, 0.8), rates, seeds=(3, 4))
+    assert first.num_rows == second.num_rows == 200
+    times = np.array([(ts - EPOCH).total_seconds() for ts in first["ts"].to_pylist()])
+    assert np.all(np.diff(times) >= 0)
+    assert np.histogram(times, [0, 4, 6, 9])[0].tolist() == [40, 100, 60]
+    assert drifting_sets(paper_drift(5, 0.8), rates, seeds=(3, 4))[0] == first != second
+    assert sum(seconds for seconds, _ in PAPER_RATES) == 130
+
+
+def test_products_of_vectors_are_overlaps_of_sets():
+    drift, rates = paper_drift(5, 0.8), [(4, 10)]
+    sets, vectors = (drifting_sets(drift, rates, vectors=own) for own in (False, True))
+    (a, b), (v, w) = ([own.column(1).to_pylist() for own in tables] for tables in (sets, vectors))
+    overlaps = [[len(set(x) & set(y)) for y in b] for x in a]
+    assert (np.array(v) @ np.array(w).T).tolist() == overlaps
+
+
+def test_drifting_keys_are_single_items():
+    first, _ = drifting_keys(paper_drift(5, 0.8, items=5000), [(4, 500)])
+    keys = first["k"].to_numpy()
+    assert keys.min() >= 1 and keys.max() <= 5000 and len(np.unique(keys)) > 500

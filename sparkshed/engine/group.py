@@ -13,7 +13,7 @@ from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.pieces import Pieces
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
-from sparkshed.engine.strategies.randomdrop import RandomDrop
+from sparkshed.engine.strategies.registry import STRATEGIES
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, StreamExec
@@ -25,8 +25,6 @@ STEPS = 16
 _NEVER = 2**63 - 1
 #: The share of its results that a pilot row looks for at least, however small the budget.
 _LEAST_SEEN = 0.01
-
-STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
 
 
 def join_group(

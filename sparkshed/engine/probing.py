@@ -94,14 +94,6 @@ class Probing:
         self._thins = thins
         self._sifts = sifts
 
-    @staticmethod
-    def harvest(
-        slices: Sequence[Slices], chosen: Sequence[Sequence[int]], watch: Watch | None = None
-    ) -> Probing:
-        """Probe only the chosen slices of each hop."""
-        reaches = [reaches_of(own, numbers) for own, numbers in zip(slices, chosen, strict=True)]
-        return Probing(reaches, watch=watch)
-
     def thin(self, hop: int) -> float:
         """The share of its window that a hop sees."""
         return 1.0 if self._thins is None else self._thins[hop]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import budgets, bursts, choosing, following, output, saving
+from sparkshed.experiments import budgets, bursts, choosing, following, output, partial, saving, selecting
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -38,6 +38,7 @@ class Experiment:
 
 
 _RATES = ("grubjoin", "randomdrop")
+_WITH = tuple(f"with {name}" for name in selecting.ADAPTATIONS)
 
 EXPERIMENTS: dict[str, Experiment] = {
     "grubjoin-fig2": Experiment(
@@ -94,6 +95,26 @@ EXPERIMENTS: dict[str, Experiment] = {
         "work over what was promised",
         budgets.budget,
         Picture("z", ("spent",), ("indexed", "seed")),
+    ),
+    "adaptive-fig2": Experiment(
+        "match probability by age", partial.fig2, Picture("age", ("probability",), ("kappa",))
+    ),
+    "adaptive-fig3": Experiment("r follows rates", partial.fig3, Picture("at", ("r",))),
+    "adaptive-fig4": Experiment(
+        "partial processing beside random drop",
+        partial.fig4,
+        Picture("at", ("adaptive", "randomdrop", "same_work")),
+    ),
+    "adaptive-fig5": Experiment(
+        "partial processing by skew and window",
+        partial.fig5,
+        Picture("kappa", ("adaptive", "same_work"), ("window",)),
+    ),
+    "adaptive-fig6": Experiment("shares of both windows", selecting.fig6, Picture("at", ("r_1", "r_2"))),
+    "adaptive-fig7": Experiment("output by adaptations, over time", selecting.fig7, Picture("at", _WITH)),
+    "adaptive-fig8": Experiment("output by adaptations and skew", selecting.fig8, Picture("kappa", _WITH)),
+    "adaptive-fig9": Experiment(
+        "output by basic window", selecting.fig9, Picture("b", ("adaptive",), ("indexed", "kappa"), bars=True)
     ),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
 }

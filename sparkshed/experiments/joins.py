@@ -11,16 +11,19 @@ from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.physical import (
     BandKernel,
     Direction,
+    EqualityKernel,
     Hop,
     HopKey,
     JoinSpec,
     Kernel,
     OutputColumn,
     ScanKernel,
+    SetKernel,
     StreamExec,
+    VectorKernel,
 )
 from sparkshed.sql.expr import Call, Col, Lit
-from sparkshed.sql.predicate import Band, Predicate
+from sparkshed.sql.predicate import Band, Equality, Overlap, Predicate, Similarity
 
 Orders = tuple[tuple[int, ...], ...]
 
@@ -75,6 +78,53 @@ def camera_join(
         hops=hops,
     )
     return Join(spec, JoinGraph(m, predicates))
+
+
+def overlap_join(window: float = 20, basic: float = 1, least: int = 3, *, indexed: bool = False) -> Join:
+    """The join of two streams of :func:`sparkshed.workloads.drifting.drifting_sets`: `least` common items.
+
+    Args:
+        window: Seconds.
+        basic: Length of a basic window in seconds.
+        least: Items that both sets of a result have, at least.
+        indexed: Find partners by the items of their sets; otherwise every row is compared with, as a vector.
+    """
+    if indexed:
+        a, b = (Col(stream, 1, "array<int>", f"s{stream + 1}.s") for stream in (0, 1))
+        expr = Call(">=", (Call("overlap", (a, b), "int"), Lit(least, "int", f"{least}")), "boolean")
+        return _two_way("array<int>", window, basic, SetKernel(Overlap(a, b, least), 1), expr)
+    a, b = (Col(stream, 1, "array<float>", f"s{stream + 1}.v") for stream in (0, 1))
+    # Products are whole numbers, so that half a number less decides every pair without rounding.
+    product, limit = Call("inner_product", (a, b), "float"), Lit(least - 0.5, "float", f"{least - 0.5}")
+    expr = Call(">=", (product, limit), "boolean")
+    similarity = Similarity("inner_product", a, b, ">=", least - 0.5)
+    kernel = VectorKernel(similarity, Predicate("products", expr, similarity))
+    return _two_way("array<float>", window, basic, kernel, expr)
+
+
+def key_join(window: float = 20, basic: float = 1) -> Join:
+    """The join of two streams of :func:`sparkshed.workloads.drifting.drifting_keys`: equal keys."""
+    a, b = (Col(stream, 1, "bigint", f"s{stream + 1}.k") for stream in (0, 1))
+    kernel = EqualityKernel((Equality(a, b, False),))
+    return _two_way("bigint", window, basic, kernel, Call("=", (a, b), "boolean"))
+
+
+def _two_way(kind: str, window: float, basic: float, kernel: Kernel, expr: Call) -> Join:
+    """The join of two streams whose column 1 has a type, by one condition with a kernel."""
+    hops = {(i, frozenset([i]), 1 - i): Hop(1 - i, kernel, ()) for i in (0, 1)}
+    reach = round(window * SECOND)
+    spec = JoinSpec(
+        streams=tuple(
+            StreamExec(f"s{i + 1}", ("ts", "x", "id"), ("timestamp", kind, "bigint"), 0) for i in (0, 1)
+        ),
+        bounds=((0, reach), (reach, 0)),
+        directions=tuple(Direction(i, (hops[i, frozenset([i]), 1 - i],)) for i in (0, 1)),
+        basic=round(basic * SECOND),
+        output=(OutputColumn(0, 2, "id1"), OutputColumn(1, 2, "id2")),
+        hops=hops,
+    )
+    (form,) = kernel.forms
+    return Join(spec, JoinGraph(2, [Predicate("x", expr, form)]))
 
 
 def _band(left: int, right: int, eps: float) -> Predicate:

@@ -43,12 +43,14 @@ def work_of(shedding, spec, streams, operators) -> int:
     return operators[-1].statistics.work
 
 
-def over_budget(operators, policy, z, *, m=3, lags="nonaligned", indexed=True, rate=200) -> float:
+def over_budget(
+    operators, policy, z, *, strategy="grubjoin", m=3, lags="nonaligned", indexed=True, rate=200
+) -> float:
     """What a group with a pilot spends, over its budget."""
     streams = dict(enumerate(tables_of(Cameras(LAGS[lags][:m], (2, 2, 30)[:m]), rate, 60, seed=0)))
     join = camera_join(m, window=10, basic=1, indexed=indexed)
     spec, policy = join.spec, replace(policy, fixed=True)
-    shedding = Shedding("grubjoin", z, policy, join.graph, 0, Configuration(spec.orders, shred=policy.shred))
+    shedding = Shedding(strategy, z, policy, join.graph, 0, Configuration(spec.orders, shred=policy.shred))
     rows = streams[0]
     stretches = [rows.slice(start * rows.num_rows // 8, rows.num_rows // 80) for start in (1, 3, 5, 7)]
     tally = group.pilot_group(spec, 0, {**streams, 0: pa.concat_tables(stretches)}, shedding, 0)
@@ -68,6 +70,8 @@ def over_budget(operators, policy, z, *, m=3, lags="nonaligned", indexed=True, r
         pytest.param(0.7, {"m": 2, "lags": "aligned"}, id="two streams"),
         pytest.param(0.1, {"m": 2, "lags": "aligned", "indexed": False}, id="two streams, scans"),
         pytest.param(0.7, {"lags": "aligned"}, id="aligned"),
+        pytest.param(0.1, {"strategy": "adaptive", "m": 2, "indexed": False}, id="adaptive, scans"),
+        pytest.param(0.6, {"strategy": "adaptive", "m": 2}, id="adaptive"),
     ],
 )
 def test_a_group_keeps_to_its_budget(z, changes, operators):

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, table
 from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.strategies.adaptive import Adaptive
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration, farthest
+from sparkshed.planner.slices import Span
 from sparkshed.workloads.cameras import camera_streams, camera_table
 
 
@@ -40,12 +42,28 @@ def random_configuration(rng: Random, spec, *, drop: bool) -> Configuration:
             for own in (spec.slices[origin][target] for target in spec.orders[origin])
         )
 
+    def part(origin: int, *harvests):
+        """A part of a slice that no harvest has."""
+        own = spec.slices[origin][spec.orders[origin][0]]
+        free = [
+            k
+            for k in range(own.first, own.last + 1)
+            if all(h is not None and k not in h[0] for h in harvests)
+        ]
+        span = own.span(rng.choice(free)) if free else None
+        if span is None:
+            return None
+        start = rng.randint(span.start, span.stop)
+        return Span(start, rng.randint(start, span.stop))
+
     streams = range(len(spec.streams))
+    dear, cheap = (() if drop else tuple(map(harvest, streams)) for _ in range(2))
     return Configuration(
         spec.orders,
         throttle=rng.choice([0.05, 0.3, 0.9, 1.0]),
-        dear=() if drop else tuple(map(harvest, streams)),
-        cheap=() if drop else tuple(map(harvest, streams)),
+        dear=dear,
+        cheap=cheap,
+        partly=() if drop else tuple(map(part, streams, dear, cheap)),
         mix=rng.random(),
         shred=rng.choice([0.0, 0.1, 0.7, 1.0]),
         keep=tuple(rng.choice([0.1, 0.6, 1.0]) for _ in streams) if drop else (),
@@ -54,10 +72,10 @@ def random_configuration(rng: Random, spec, *, drop: bool) -> Configuration:
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop]), st.integers(2, 4))
+@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop, Adaptive]), st.integers(2, 4))
 def test_shed_output_is_part_of_the_exact_answer(seed, kind, m):
     rng = Random(seed)
-    world = World(rng, m, 12)
+    world = World(rng, 2 if kind is Adaptive else m, 12)
     spec = world.spec(chunk=rng.choice([1, 7, 1000]), basic=rng.choice([1, 3, 50]))
     cut = batches(rng, world, 3)
     exact = JoinOperator(spec)
@@ -78,10 +96,10 @@ def test_shed_output_is_part_of_the_exact_answer(seed, kind, m):
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop]))
+@given(st.integers(0, 2**32), st.sampled_from([GrubJoin, RandomDrop, Adaptive]))
 def test_with_everything_allowed_the_answer_is_exact(seed, kind):
     rng = Random(seed)
-    world = World(rng, 3, 15)
+    world = World(rng, 2 if kind is Adaptive else 3, 15)
     spec = world.spec(chunk=50, basic=3)
     cut = batches(rng, world, 3)
     configuration = Configuration(spec.orders, shred=rng.choice([0.0, 0.3, 1.0]))
@@ -138,6 +156,40 @@ def test_a_harvest_finds_exactly_the_results_in_its_slices(indexed):
     assert sum(expected.values()) > 1000
     assert run(operator, in_batches(tables)) == expected
     assert operator.statistics.directions[1].work == 0
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("chosen", "partly"),
+    [
+        ((1, 2), Span(1_500_000, 1_700_001)),
+        ((3,), Span(1_200_000, 1_500_000)),
+        ((), Span(3_600_000, 4_000_001)),
+    ],
+    ids=["older than its neighbour", "newer", "alone"],
+)
+def test_a_part_of_a_slice_is_found_to_the_microsecond(chosen, partly, indexed):
+    tables = cameras(m=2)
+    join = camera_join(2, window=4, basic=0.5, eps=70, indexed=indexed)
+    harvests = ((chosen,), ((),))
+    configuration = Configuration(join.spec.orders, 0.5, harvests, harvests, partly=(partly, None))
+    operator = JoinOperator(join.spec, Adaptive(configuration, np.random.default_rng(0)))
+    times = [t.column("ts").cast(pa.int64()).to_numpy() for t in tables]
+    expected, compared = Counter(), 0
+    for (i, k), count in run(JoinOperator(join.spec), in_batches(tables)).items():
+        lag = int(times[0][i]) - int(times[1][k])
+        if lag >= 0 and (lag // (SECOND // 2) in chosen or partly.start <= lag < partly.stop):
+            expected[i, k] += count
+    for t in times[0]:
+        lags = t - times[1]
+        inside = np.isin(lags // (SECOND // 2), chosen) | ((lags >= partly.start) & (lags < partly.stop))
+        compared += int(inside.sum())
+    assert len(expected) > 20
+    assert run(operator, in_batches(tables)) == expected
+    first, second = operator.statistics.directions
+    assert second.work == 0
+    # What is touched is what lies in these slices, no more.
+    assert indexed or first.work == compared + len(expected)
 
 
 def test_orders_change_between_batches_without_a_trace():
@@ -240,14 +292,32 @@ GRUB = Configuration(
 )
 
 
+#: Two whole slices and a part of a third in one direction, some rows with a part of one in the other.
+SELECTED = Configuration(
+    ((1,), (0,)),
+    0.3,
+    (((0, 1),), ((0, 4),)),
+    (((0, 1),), ((),)),
+    0.6,
+    0.05,
+    thins=((1.0,), (1.0,)),
+    partly=(Span(1_000_000, 1_200_000), Span(500_000, 600_000)),
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "configuration"),
-    [(GrubJoin, GRUB), (RandomDrop, Configuration(GRUB.orders, 0.3, shred=0.1, keep=(0.5, 0.8, 0.7)))],
+    [
+        (GrubJoin, GRUB),
+        (RandomDrop, Configuration(GRUB.orders, 0.3, shred=0.1, keep=(0.5, 0.8, 0.7))),
+        (Adaptive, SELECTED),
+    ],
 )
 def test_the_interval_covers_the_true_share(kind, configuration):
     """Over 200 seeded runs: no bias, and the 95 % interval covers the truth in at least 90 % of them."""
-    join = camera_join(3, window=4, basic=0.5, indexed=True)
-    found = list(estimates(kind, configuration, join, cameras(), range(200)))
+    m = len(configuration.orders)
+    join = camera_join(m, window=4, basic=0.5, indexed=True)
+    found = list(estimates(kind, configuration, join, cameras(m=m), range(200)))
     totals = [c.delivered + c.missed for c, _ in found]
     whole = found[0][1]
     assert np.mean(totals) == pytest.approx(whole, rel=4 * np.std(totals) / whole / len(totals) ** 0.5)

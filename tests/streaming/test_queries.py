@@ -203,7 +203,7 @@ def test_a_table_is_there_from_the_start(feeds):
     assert multiset(run(frame, folder)) == whole
 
 
-@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop"])
+@pytest.mark.parametrize("strategy", ["grubjoin", "randomdrop", "adaptive"])
 def test_shed_streams_give_a_part_of_the_answer_and_say_how_much(feeds, strategy):
     spark, folder, whole = feeds
     frame = spark.sql(TEXT.format(hint=hint(strategy, "budget=0.4", "adapt=100 ms", "seed=3")))
@@ -212,7 +212,8 @@ def test_shed_streams_give_a_part_of_the_answer_and_say_how_much(feeds, strategy
     assert 0.05 < sum(found.values()) / sum(whole.values()) < 1
 
 
-def test_a_restart_goes_on_where_it_was(enabled, tmp_path):
+@pytest.mark.parametrize("strategy", ["grubjoin", "adaptive"])
+def test_a_restart_goes_on_where_it_was(enabled, tmp_path, strategy):
     """Half of the files, then the others, in a new query on the same checkpoint."""
     spark, rng = enabled, Random(8)
     tables = [rows_of(rng, number, 160, 24) for number in range(2)]
@@ -230,7 +231,7 @@ def test_a_restart_goes_on_where_it_was(enabled, tmp_path):
                 )
         as_streams(spark, tmp_path, ["a", "b"])
         options = ("budget=1", "adapt=1 ms") if half == 0 else ("budget=1", "adapt=1 ms", "shred=0.2")
-        frame = spark.sql(TEXT.format(hint=hint("grubjoin", *options)))
+        frame = spark.sql(TEXT.format(hint=hint(strategy, *options)))
         writer = frame.writeStream.format("parquet").option(
             "checkpointLocation", str(tmp_path / "checkpoint")
         )

@@ -9,13 +9,13 @@ import numpy as np
 
 from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING, Probing, Reach, reaches_of
+from sparkshed.engine.probing import Probing, Reach, reaches_of
+from sparkshed.engine.strategies.coverage import Coverage
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
 from sparkshed.engine.watching import DirectionWatch, HarvestWatch, weights_of
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Harvest, harvested
-from sparkshed.planner.slices import Slices
 
 
 class GrubJoin(Learning):
@@ -56,14 +56,15 @@ class GrubJoin(Learning):
         yield from self._harvest(origin, rest[chosen], dear, 0)
         yield from self._harvest(origin, rest[~chosen], cheap, 1)
 
+    def coverage(self, origin: int, harvest: Harvest) -> Coverage:
+        """What rows with a harvest probe."""
+        return Coverage(self.slices_of(origin), harvest)
+
     def _harvest(self, origin: int, rows: Ints, harvest: Harvest, kind: int) -> Iterator[Part]:
-        if not len(rows) or (harvest is not None and not all(harvest)):
-            return
-        if harvest is None:
-            yield Part(rows, EVERYTHING, self.deliver)
-            return
         watch = HarvestWatch(self.tally.directions[origin].harvested[kind])
-        yield Part(rows, Probing.harvest(self.slices_of(origin), harvest, watch), self.deliver)
+        probing = self.coverage(origin, harvest).probing(watch)
+        if len(rows) and probing is not None:
+            yield Part(rows, probing, self.deliver)
 
     def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
         configuration = self.configuration
@@ -111,9 +112,8 @@ class _Shred:
         self._watch = watch
         self._thins, self._found = thins, math.prod(thins)
         self._shred, self._mix = configuration.shred, configuration.mix
-        slices = grub.slices_of(origin)
-        self._dear = _masks(slices, configuration.dear[origin])
-        self._cheap = _masks(slices, configuration.cheap[origin])
+        self._dear = grub.coverage(origin, configuration.dear[origin])
+        self._cheap = grub.coverage(origin, configuration.cheap[origin])
         self._stores, self._ledgers = grub.stores, grub.ledgers
         self._deliver = grub.deliver
         self._missed = 0.0
@@ -125,13 +125,14 @@ class _Shred:
         rows = [results.rows_of(target) for target in self._order]
         weights = weights_of(self._stores, results, (self._origin, *self._order))
         places = self._watch.results(results, rows, weights)
-        if self._dear is None and self._cheap is None and weights.max(initial=1.0) <= 1:
+        if self._dear.everything and self._cheap.everything and weights.max(initial=1.0) <= 1:
             return
-        dear, cheap = _covered(self._dear, places), _covered(self._cheap, places)
+        own = results.rows_of(self._origin)
+        lags = self._stores[self._origin].times.take(own) - self._stores[self._order[0]].times.take(rows[0])
+        dear, cheap = self._dear.found(places, lags), self._cheap.found(places, lags)
         unseen = weights - self._mix * dear - (1.0 - self._mix) * cheap
-        own = results.rows_of(self._origin) - self._first
-        self._missing += np.bincount(own, unseen, len(self._missing))
-        self._mixing += np.bincount(own, dear - cheap, len(self._missing))
+        self._missing += np.bincount(own - self._first, unseen, len(self._missing))
+        self._mixing += np.bincount(own - self._first, dear - cheap, len(self._missing))
         amounts = (unseen * (1 - self._shred) / self._shred + weights) / self._found - 1.0
         self._missed += float(amounts.sum())
         self._weight = max(self._weight, float(weights.max()))
@@ -148,23 +149,3 @@ class _Shred:
         mixing = float((self._mixing**2).sum()) * scale * self._mix * (1 - self._mix)
         weight = (scale + 1) * self._weight / self._found - 1.0
         return Completeness(0.0, self._missed, (rows + mixing) / self._found**2, weight)
-
-
-def _masks(slices: Sequence[Slices], harvest: Harvest) -> list[Floats] | None:
-    """For each hop, 1 where a slice is probed; None if all are."""
-    if harvest is None:
-        return None
-    masks = []
-    for own, chosen in zip(slices, harvest, strict=True):
-        mask = np.zeros(own.count)
-        mask[[number - own.first for number in chosen]] = 1.0
-        masks.append(mask)
-    return masks
-
-
-def _covered(masks: list[Floats] | None, places: Sequence[Ints]) -> Floats:
-    """1 for results that a harvest finds."""
-    covered: Floats = np.ones(len(places[0]))
-    for mask, found in zip(masks or (), places, strict=False):
-        covered *= mask.take(found)
-    return covered

@@ -30,7 +30,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
         spec=planned.physical.spec,
         hosts=choose_hosts(planned.logical, static, resources),
         shedding=_shedding(planned.logical, planned),
-        follows=block.hint.budget is None,
+        follows=block.hint.follows,
         static=static,
         regain=0 if stateful or not expires else _longest(planned.logical),
         expires=expires,
@@ -43,7 +43,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
 def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
     if not plan.sheds:
         return None
-    policy = replace(policy_of(plan.hint), follows=plan.hint.budget is None)
+    policy = replace(policy_of(plan.hint), follows=plan.hint.follows)
     orders = planned.physical.spec.orders
     return Shedding(
         strategy=plan.hint.strategy,

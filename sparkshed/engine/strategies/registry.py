@@ -1,0 +1,14 @@
+"""The strategies that shed load, by name: what joins rows for each of them."""
+
+from __future__ import annotations
+
+from sparkshed.engine.strategies.adaptive import Adaptive
+from sparkshed.engine.strategies.grubjoin import GrubJoin
+from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.strategies.randomdrop import RandomDrop
+
+STRATEGIES: dict[str, type[Learning]] = {
+    "grubjoin": GrubJoin,
+    "randomdrop": RandomDrop,
+    "adaptive": Adaptive,
+}
