@@ -11,7 +11,7 @@ from sparkshed.planner.adaptation import Adapter, Orders
 from sparkshed.planner.configuration import Configuration, Harvest, farthest
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
-from sparkshed.planner.harvest.first_hops import FirstHop, first_hops, with_first_hops
+from sparkshed.planner.harvest.first_hops import FirstHop, counted_first_hops, first_hops, with_first_hops
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
@@ -170,8 +170,8 @@ class HarvestAdapter(Adapter):
         if self.configuration.is_exact:
             return
         learned = super()._model(self.configuration.orders)
-        if learned is not None and self.learned is not None:
-            self._first_hops = first_hops(learned, self.learned, self.configuration, interval)
+        if learned is not None:
+            self._first_hops = first_hops(learned, self.configuration, interval)
 
     def _model(self, orders: Sequence[Sequence[int]]) -> Learned | None:
         learned = super()._model(orders)
@@ -196,7 +196,8 @@ class HarvestAdapter(Adapter):
         # An interval that taught nothing is settled with the next one.
         self._unsettled = taught if learned is None else None
         if learned is not None:
-            learned = with_first_hops(learned, own.orders, first_hops(learned, taught, own, interval))
+            found = counted_first_hops(learned, own, interval, taught)
+            learned = with_first_hops(learned, own.orders, found)
             full = sum(
                 known.rows * model.full_cost / model.rate
                 for known, model in zip(taught.directions, learned.model.directions, strict=True)
