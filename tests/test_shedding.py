@@ -49,7 +49,9 @@ def test_the_output_is_a_part_of_sparks_answer(cameras, strategy, text):
     whole = rows(cameras, statement(text))
     found = rows(cameras, statement(text, strategy, "budget=0.3", "seed=5"))
     assert found <= whole
-    assert 0.05 * sum(whole.values()) < sum(found.values()) < sum(whole.values())
+    assert 0.05 * sum(whole.values()) < sum(found.values())
+    # Aligned rows match within a second. Every row of `adaptive` probes all of that where nothing is indexed.
+    assert found != whole or (strategy, text) == ("adaptive", SCANNED)
     assert rows(cameras, statement(text, strategy, "budget=1")) == whole
 
 
