@@ -19,7 +19,7 @@ from sparkshed.planner.physical import (
     VectorKernel,
     WeightedKernel,
 )
-from sparkshed.planner.picture import expected_line
+from sparkshed.planner.picture import expected_line, memory_lines
 from sparkshed.planner.planner import Planned
 from sparkshed.planner.strategies import KINDS
 from sparkshed.planner.streaming import StreamingPlan
@@ -184,7 +184,10 @@ def _shed_lines(physical: ShedJoinExec, logical: ShedJoin) -> list[str]:
     shedding = physical.shedding
     if shedding is None:
         return []
-    return [*KINDS[shedding.strategy].draw(physical, logical.names), expected_line(shedding)]
+    lines = list(memory_lines(shedding, physical.layout.groups))
+    if shedding.adapts and (shedding.expectation is not None or shedding.budget < 1):
+        lines += [*KINDS[shedding.strategy].draw(physical, logical.names), expected_line(shedding)]
+    return lines
 
 
 def _work_text(physical: ShedJoinExec) -> str:
@@ -217,6 +220,8 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
     else:
         lines.append("Watermark: that of the operators in front of the join")
     if plan.shedding is not None:
+        lines += memory_lines(plan.shedding, plan.hosts.count)
+    if plan.shedding is not None and plan.steered:
         policy = plan.shedding.policy
         adapt = duration_text(round(policy.adapt * 1_000_000))
         how = KINDS[plan.shedding.strategy].control(policy)

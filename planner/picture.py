@@ -52,6 +52,18 @@ def select_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     yield from _pictures(configuration, physical.spec, master, names)
 
 
+def memory_lines(shedding: Shedding, parts: int) -> Iterator[str]:
+    """The limit of the windows, where there is one, for each of several groups or hosts."""
+    own = shedding.buffering
+    if own is None:
+        return
+    amount = f"{own.rows} rows" if own.rows is not None else f"{own.limit} bytes"
+    each = f", in each of {parts} parts" if parts > 1 else ""
+    sample = "" if own.sample is None else f", sample={own.sample}"
+    buffers = "unified" if own.unified else "proportional"
+    yield f"Memory: {amount}{each}, evict={own.policy}, buffers={buffers}{sample}"
+
+
 def expected_line(shedding: Shedding) -> str:
     """What the pilot makes one expect."""
     expected = shedding.expectation

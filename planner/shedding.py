@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkshed.planner.adaptation import Adapter, Policy
+from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
@@ -50,7 +51,13 @@ class Shedding:
     seed: int
     configuration: Configuration
     prior: Tally | None = None
+    buffering: Buffering | None = None
     expectation: Expectation | None = None
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it limits the work, and not only the memory."""
+        return self.strategy not in POLICIES
 
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 from sparkshed.planner.assumptions import assumed
+from sparkshed.planner.buffering import buffering_of
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.layout import Resources
@@ -26,10 +27,11 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     static = tuple(not frame.isStreaming for frame in inputs.frames)
     expires = _watermarks(block, inputs)
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
+    hosts = choose_hosts(planned.logical, static, resources)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
-        hosts=choose_hosts(planned.logical, static, resources),
-        shedding=_shedding(planned.logical, planned),
+        hosts=hosts,
+        shedding=_shedding(planned.logical, planned, hosts.count),
         follows=block.hint.follows,
         static=static,
         regain=0 if stateful or not expires else _longest(planned.logical),
@@ -40,7 +42,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     return replace(planned, physical=replace(planned.physical, streaming=streaming))
 
 
-def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
+def _shedding(plan: ShedJoin, planned: Planned, hosts: int) -> Shedding | None:
     if not plan.sheds:
         return None
     policy = replace(policy_of(plan.hint), follows=plan.hint.follows)
@@ -52,6 +54,7 @@ def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
         graph=JoinGraph(len(plan.names), plan.linking),
         seed=secrets.randbits(32) if plan.hint.seed is None else plan.hint.seed,
         configuration=Configuration(orders, shred=policy.shred),
+        buffering=buffering_of(plan.hint, hosts),
     )
 
 
