@@ -113,12 +113,15 @@ def times_of(table, stream) -> list[int]:
     return column.cast("int64").to_pylist()
 
 
-def in_reach(spec, configuration, origin: int, time: int, target: int, partner: int) -> bool:
+def in_reach(spec, strategy, configuration, origin: int, time: int, target: int, partner: int) -> bool:
     """Whether a row of the origin with this time probes a partner with that one; all but shredding."""
     past, future = spec.bounds[origin][target], spec.bounds[target][origin]
     lag = time - partner
     if (past is not None and lag > past) or (future is not None and -lag > future):
         return False
+    part = configuration.partly[origin]
+    if strategy == "adaptive" and part is not None and part.start <= lag < part.stop:
+        return True
     slices, hop = spec.slices[origin][target], spec.orders[origin].index(target)
     own = min(max(lag // slices.basic, slices.first), slices.last)
     kinds = [(configuration.dear, configuration.mix), (configuration.cheap, 1 - configuration.mix)]
@@ -132,7 +135,8 @@ def test_a_fresh_worker_reads_exactly_what_is_in_reach(seed, m):
     rng = Random(seed)
     world = World(rng, m, 20)
     basic = rng.choice([1, 3])
-    plan = a_plan(rng, world, basic, "grubjoin")
+    strategy = rng.choice(["grubjoin", "adaptive"]) if m == 2 else "grubjoin"
+    plan = a_plan(rng, world, basic, strategy)
     *before, batch = batches(rng, world, 5)
     store = MemoryStore()
     for own in before:
@@ -153,7 +157,8 @@ def test_a_fresh_worker_reads_exactly_what_is_in_reach(seed, m):
         partners = range(window * basic, end + 1)
         rows = [(s, t) for s, times in new.items() for t in times if s != target]
         if len(held) == m and any(
-            in_reach(plan.spec, configuration, s, t, target, u) for (s, t), u in product(rows, partners)
+            in_reach(plan.spec, strategy, configuration, s, t, target, u)
+            for (s, t), u in product(rows, partners)
         ):
             expected.add((target, window))
     assert watched.windows == expected

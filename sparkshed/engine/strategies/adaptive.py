@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from sparkshed.engine.probing import Reach
 from sparkshed.engine.strategies.coverage import Coverage
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.planner.configuration import Harvest
@@ -21,6 +24,14 @@ class Adaptive(GrubJoin):
     Full processing is GrubJoin's shredding of a window that is not thinned. The part of a slice is a range
     of time, so it is known of each result whether rows that select find it.
     """
+
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """The slices that are selected, and the part of one more."""
+        found, part = dict(super().reaches(origin)), self.configuration.partly[origin]
+        if part is not None:
+            (target,) = self.configuration.orders[origin]
+            found[target] = [*found[target], Reach(part.stop - 1, -part.start)]
+        return found
 
     def coverage(self, origin: int, harvest: Harvest) -> Coverage:
         """What rows that select probe."""
