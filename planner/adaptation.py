@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
@@ -60,6 +61,8 @@ class Adapter:
         configuration: The last one.
         is_planned: Whether it follows from the last interval; otherwise too little was known for a new one.
         learned: What is known.
+        planned: Work that the configuration is meant to take, if the next interval has the rows that it was
+            told of.
         corrections: What rows of each stream cost, over what the model expected.
     """
 
@@ -74,10 +77,12 @@ class Adapter:
         self.configuration = configuration
         self.is_planned = True
         self.learned: Tally | None = None
+        self.planned = inf
         self.corrections = [1.0] * len(configuration.orders)
         self._counted: list[tuple[float, float]] = []
         self._ratio = 1.0
         self._throttle = 1.0
+        self._share = 0.0
         self._slices = slices
         self._graph = graph
         self._policy = policy
@@ -86,6 +91,9 @@ class Adapter:
     def _begin(self) -> None:
         """What a kind of adapter keeps between intervals."""
 
+    def promise(self, throttle: float) -> None:
+        """Keep to a share of the full work by the end of the run, which :meth:`adapt` is told of."""
+
     def adapt(
         self,
         interval: Tally,
@@ -93,6 +101,7 @@ class Adapter:
         *,
         former: float | None = None,
         rows: Sequence[float] | None = None,
+        share: float = 0.0,
     ) -> Configuration:
         """The configuration of the next interval.
 
@@ -102,7 +111,9 @@ class Adapter:
             former: z of the last interval, if it was not as decided.
             rows: Rows of each stream in the next interval, if that is known; otherwise it is taken to be like
                 the last one.
+            share: What the next interval has of all rows that are still to come; 0 if that is not known.
         """
+        self._share = share
         counted = [(direction.rows, direction.work) for direction in interval.directions]
         self._settle(interval)
         learned = self.learn(interval)

@@ -91,6 +91,26 @@ def alike(share: float, hops: int) -> tuple[float, ...]:
     return (share ** (1 / hops),) * hops
 
 
+def harvested(configuration: Configuration, origin: int) -> Harvest:
+    """The slices that some row of a stream may probe at each hop of its order; None is all of them.
+
+    Which rows are shredded is left to chance, and they see all slices. A harvest that leaves out a hop
+    is switched off.
+
+    >>> setting = Configuration(((1, 2), (0, 2), (0, 1)), 0.5, (((3,), (0, 1)),) * 3, (((2,), ()),) * 3, 0.5)
+    >>> harvested(setting, 0)
+    ((3,), (0, 1))
+    """
+    shares = (configuration.mix, 1 - configuration.mix)
+    kinds = zip((configuration.dear[origin], configuration.cheap[origin]), shares, strict=True)
+    used = [harvest for harvest, share in kinds if share > 0]
+    if configuration.shred > 0 or None in used:
+        return None
+    hops = range(len(configuration.orders[origin]))
+    working = [harvest for harvest in used if harvest is not None and all(harvest)]
+    return tuple(tuple(sorted({n for harvest in working for n in harvest[hop]})) for hop in hops)
+
+
 def farthest(
     harvests: Iterable[Harvest], orders: Sequence[Sequence[int]], slices: Sequence[Sequence[Slices]]
 ) -> tuple[int | None, ...]:

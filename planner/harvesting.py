@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparkshed.planner.account import Account
+from sparkshed.planner.account import Account, FinalAccount
 from sparkshed.planner.adaptation import Adapter, Orders
 from sparkshed.planner.configuration import Configuration, farthest
 from sparkshed.planner.harvest.choosers import choose
@@ -50,8 +50,14 @@ class HarvestAdapter(Adapter):
 
     def _begin(self) -> None:
         self._account = Account()
+        self._is_final = False
+        self._unsettled: Tally | None = None
         self._eager = 1.0
         self._reaches: deque[tuple[int | None, ...]] = deque(maxlen=_REMEMBERED)
+
+    def promise(self, throttle: float) -> None:
+        """Keep to a share of the full work by the end of the run."""
+        self._account, self._is_final = FinalAccount(throttle), True
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
         if self._policy.by_selectivity:
@@ -140,7 +146,10 @@ class HarvestAdapter(Adapter):
         throttle: float,
     ) -> tuple[float, float]:
         """The share of rows to shred, and the budget if all other rows were all rows."""
-        total = (1.0 if self._policy.follows else self._account.payment) * throttle * model.full_cost
+        total = throttle * model.full_cost
+        if not self._policy.follows:
+            total *= self._account.payment(total, self._share)
+        self.planned = total
         lessons = sum(
             own.rate * lesson_work(own, thin, tried, sifts=sift)
             for own, thin, sift, tried in zip(model.directions, thins, sifts, tries, strict=True)
@@ -156,8 +165,8 @@ class HarvestAdapter(Adapter):
         if self.configuration.is_exact:
             return
         learned = super()._model(self.configuration.orders)
-        if learned is not None:
-            self._first_hops = first_hops(learned, self.configuration, interval)
+        if learned is not None and self.learned is not None:
+            self._first_hops = first_hops(learned, self.learned, self.configuration, interval)
 
     def _model(self, orders: Sequence[Sequence[int]]) -> Learned | None:
         learned = super()._model(orders)
@@ -170,19 +179,24 @@ class HarvestAdapter(Adapter):
         those that seem cheaper than they are get chosen more often. Its noise evens out over the intervals.
         """
         own = self.configuration
-        if own.is_exact or self._policy.follows:
-            self._account = Account()
+        if self._policy.follows or (own.is_exact and not self._is_final):
+            self._account, self._unsettled = Account(), None
             return
+        taught = interval.copy()
+        if self._unsettled is not None:
+            taught.add(self._unsettled)
         learned = learned_model(
-            interval, own.orders, self._slices, per_stream=self._policy.per_stream, doubt=False
+            taught, own.orders, self._slices, per_stream=self._policy.per_stream, doubt=False
         )
+        # An interval that taught nothing is settled with the next one.
+        self._unsettled = taught if learned is None else None
         if learned is not None:
-            learned = with_first_hops(learned, own.orders, first_hops(learned, own, interval))
+            learned = with_first_hops(learned, own.orders, first_hops(learned, taught, own, interval))
             full = sum(
                 known.rows * model.full_cost / model.rate
-                for known, model in zip(interval.directions, learned.model.directions, strict=True)
+                for known, model in zip(taught.directions, learned.model.directions, strict=True)
             )
-            spent = sum(known.work for known in interval.directions)
+            spent = sum(known.work for known in taught.directions)
             self._account.settle(own.throttle, full, spent)
 
     def _corrected(self, model: JoinModel) -> JoinModel:

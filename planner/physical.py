@@ -199,6 +199,16 @@ class JoinSpec:
             for origin, row in enumerate(self.bounds)
         )
 
+    @property
+    def retentions(self) -> tuple[int | None, ...]:
+        """How long a row of each stream k can match: the largest `T_i - T_k`; None for ever."""
+        found: list[int | None] = []
+        for k, _ in enumerate(self.streams):
+            reach = [row[k] for i, row in enumerate(self.bounds) if i != k]
+            finite = [bound for bound in reach if bound is not None]
+            found.append(max(finite) if len(finite) == len(reach) else None)
+        return tuple(found)
+
     def direction(self, origin: int, order: Sequence[int]) -> Direction:
         """How rows of a stream are joined in another order, or in the first part of one."""
         known = self.directions[origin]

@@ -6,7 +6,7 @@ full work is known better for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkshed.planner.configuration import Configuration
@@ -14,38 +14,49 @@ from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
 
-#: Partial results that are pretended to have been found as expected.
-_DOUBT = 10.0
-
 
 @dataclass(frozen=True, slots=True)
 class FirstHop:
-    """The slices of a first window that were harvested, and found over expected partial results."""
+    """What a probe of a first window finds in the slices that were harvested, by their numbers."""
 
     target: int
-    slices: frozenset[int]
-    factor: float
+    partials: Mapping[int, float]
 
 
-def first_hops(learned: Learned, used: Configuration, interval: Tally) -> Sequence[FirstHop]:
-    """Compare what an interval's rows found with what the model says, for each direction."""
+def first_hops(learned: Learned, taught: Tally, used: Configuration, interval: Tally) -> Sequence[FirstHop]:
+    """What an interval's rows and shredded rows found together, for each direction.
+
+    Args:
+        learned: What shredded rows promise.
+        taught: The tally that this was learned from.
+        used: What the interval's rows harvested.
+        interval: What they found.
+    """
     hops = []
-    for origin, (direction, known) in enumerate(
-        zip(learned.model.directions, interval.directions, strict=True)
-    ):
-        partials = direction.hops[0].partials
-        expected, slices = 0.0, set[int]()
-        for harvest, rows in zip(
-            (used.dear[origin], used.cheap[origin]), known.harvested[:, 0].tolist(), strict=True
-        ):
+    for origin, known in enumerate(interval.directions):
+        target, found = used.orders[origin][0], dict[int, float]()
+        numbers, partials = learned.numbers[origin][0], learned.model.directions[origin].hops[0].partials
+        shredded = taught.directions[origin].hops.get((frozenset([origin]), target))
+        probes = 0.0 if shredded is None else shredded.probes
+        settings = zip(known.harvested.tolist(), (used.dear[origin], used.cheap[origin]), strict=True)
+        # Most rows know best; the others tell of the slices that only they had.
+        for (rows, met), harvest in sorted(settings, key=lambda own: -own[0][0]):
             if rows > 0:
                 places = learned.places(origin, harvest)[0]
-                expected += rows * sum([partials[place] for place in places])
-                slices.update(learned.numbers[origin][0][place] for place in places)
-        found = float(known.harvested[:, 1].sum())
-        factor = (found + _DOUBT) / (expected + _DOUBT)
-        hops.append(FirstHop(used.orders[origin][0], frozenset(slices), factor))
+                before = sum(found.get(numbers[place], 0.0) for place in places)
+                own = {numbers[k]: partials[k] for k in places if numbers[k] not in found}
+                found |= _scaled(own, max(0.0, met - rows * before), rows, probes)
+        hops.append(FirstHop(target, found))
     return hops
+
+
+def _scaled(promised: dict[int, float], met: float, rows: float, probes: float) -> dict[int, float]:
+    """The slices as promised, with a sum that also counts what rows met."""
+    total = sum(promised.values())
+    mean = (met + probes * total) / (rows + probes)
+    if total <= 0:
+        return dict.fromkeys(promised, mean / max(1, len(promised)))
+    return {number: own * mean / total for number, own in promised.items()}
 
 
 def with_first_hops(learned: Learned, orders: Sequence[Sequence[int]], found: Sequence[FirstHop]) -> Learned:
@@ -59,10 +70,6 @@ def with_first_hops(learned: Learned, orders: Sequence[Sequence[int]], found: Se
 
 def _corrected(direction: DirectionModel, numbers: Sequence[int], found: FirstHop) -> DirectionModel:
     first, *others = direction.hops
-    partials = tuple(
-        [
-            own * found.factor if number in found.slices else own
-            for own, number in zip(first.partials, numbers, strict=True)
-        ]
-    )
+    known = zip(numbers, first.partials, strict=True)
+    partials = tuple([found.partials.get(number, own) for number, own in known])
     return replace(direction, hops=(replace(first, partials=partials), *others))

@@ -85,7 +85,8 @@ def learned_model(
         hops, own = [], []
         for place, target in enumerate(order):
             hop = _hop_tally(known, frozenset((origin, *order[:place])), target, slices[origin][target].count)
-            hop = _with_unseen(hop, known.hops.get((frozenset([origin]), target)))
+            if doubt:
+                hop = _with_unseen(hop, known.hops.get((frozenset([origin]), target)))
             scores = _scores(tally, origin, target, slices[origin][target], hop, per_stream=per_stream)
             used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
             if not len(used):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sparkshed.engine.arrays import Ints
 from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.pieces import Pieces
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.randomdrop import RandomDrop
@@ -18,7 +19,7 @@ from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, StreamExec
 from sparkshed.planner.shedding import Shedding
 
-#: Master rows between two adaptations, at least, and the number of adaptations, at most.
+#: Rows between two adaptations, at least, and the number of adaptations, at most.
 _LEAST_ROWS = 256
 STEPS = 16
 _NEVER = 2**63 - 1
@@ -56,9 +57,15 @@ def join_group(
     adapter = shedding.adapter(spec)
     yield from operator.process(others)
     strategy.take()
-    for portion in portions(spec, {master: rows}):
-        yield from operator.process(portion)
-        strategy.configure(adapter.adapt(strategy.take(), shedding.budget))
+    adapter.promise(shedding.budget)
+    ordered, _ = in_order(rows, spec.streams[master])
+    pieces = Pieces(rows.num_rows)
+    for begin, end in pieces:
+        yield from operator.process({master: ordered.slice(begin, end - begin)})
+        if pieces.is_due(spent=strategy.tally.directions[master].work >= adapter.planned):
+            following, share = pieces.adapt()
+            counts = [following if stream == master else 0 for stream, _ in enumerate(spec.streams)]
+            strategy.configure(adapter.adapt(strategy.take(), shedding.budget, rows=counts, share=share))
 
 
 def pilot_group(
@@ -100,10 +107,7 @@ def portions(
         return
     ordered, times = {}, {}
     for stream, table in rows.items():
-        own = spec.streams[stream]
-        known = times_of(table, own)
-        order = known.argsort(kind="stable")
-        ordered[stream], times[stream] = table.take(pa.array(order)), known.take(order)
+        ordered[stream], times[stream] = in_order(table, spec.streams[stream])
     merged = np.sort(np.concatenate(list(times.values())))
     ends = [int(merged[step * total // steps]) for step in range(1, steps)]
     begin = dict.fromkeys(rows, 0)
@@ -111,6 +115,13 @@ def portions(
         stop = {s: len(own) if end is None else int(own.searchsorted(end)) for s, own in times.items()}
         yield {s: ordered[s].slice(begin[s], stop[s] - begin[s]) for s in rows}
         begin = stop
+
+
+def in_order(table: pa.Table, stream: StreamExec) -> tuple[pa.Table, Ints]:
+    """The rows of a stream in the order of time, and their times."""
+    known = times_of(table, stream)
+    order = known.argsort(kind="stable")
+    return table.take(pa.array(order)), known.take(order)
 
 
 def times_of(table: pa.Table, stream: StreamExec) -> Ints:

@@ -4,29 +4,41 @@
     pieces     (stream, basic window, part) ──▶ blob
 
 A micro-batch adds one part to each basic window that it touched; whole windows go when they expire. A
-window that was thinned out is written anew.
+window that was thinned out is written anew. Pieces are read when rows may probe their window.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 
+from sparkshed.engine.arrays import INT64_MAX, Ints
+from sparkshed.engine.lazy import Unread
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.wire import from_blob, to_blob
 
 #: Number of a basic window, of a stream, and of one of its parts.
 PieceKey = tuple[int, int, int]
-#: Rows and bytes of each piece.
-Pieces = dict[PieceKey, tuple[int, int]]
 #: A window in more parts than this is written anew, in one.
 _MOST_PARTS = 32
 #: Micro-batches after which rows in memory are too old to be brought up to date.
 _REMEMBERED = 16
+
+
+class Piece(NamedTuple):
+    """Rows and bytes of a piece, and the time of its last row, if that was noted."""
+
+    rows: int
+    size: int
+    last: int = INT64_MAX
+
+
+Pieces = dict[PieceKey, Piece]
 
 
 class Store(Protocol):
@@ -94,7 +106,7 @@ class Manifest:
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
         effort: What a row of each stream cost in the last batch, see :mod:`sparkshed.engine.pacing`.
-        pieces: Rows and bytes of each piece.
+        pieces: What each piece holds.
         thinned: Windows that were thinned out, by stream.
         next_part: Number of the next part; never used twice, so that a key says what is in its piece.
     """
@@ -116,7 +128,7 @@ class Manifest:
     @property
     def size(self) -> int:
         """Bytes of all pieces."""
-        return sum(size for _, size in self.pieces.values())
+        return sum(piece.size for piece in self.pieces.values())
 
     def renew(self, token: str) -> None:
         """One more micro-batch."""
@@ -149,7 +161,7 @@ class Manifest:
         data = json.loads(blob)
         # It was one number for all streams once.
         data["effort"] = data["effort"] if isinstance(data["effort"], list) else []
-        data["pieces"] = {tuple(row[:3]): (row[3], row[4]) for row in data["pieces"]}
+        data["pieces"] = {tuple(row[:3]): Piece(*row[3:]) for row in data["pieces"]}
         return Manifest(**data)
 
 
@@ -162,67 +174,58 @@ class Keeper:
     reads: int = 0
     read_bytes: int = 0
 
-    def restore(self, operator: JoinOperator) -> None:
-        """Fill the windows of a new operator with everything that was written down."""
-        self._read(operator, self.manifest.pieces)
-        for stream, numbers in enumerate(self.manifest.thinned):
-            operator.held(stream)[1].thinned.update(numbers)
-
-    def catch_up(self, operator: JoinOperator, pieces: Pieces, thinned: list[list[int]]) -> bool:
-        """Add what came since the windows of an operator were written down; whether that was possible.
+    def catch_up(self, operator: JoinOperator, pieces: Pieces) -> None:
+        """Tell an operator of what was written since, by others; nothing is read yet.
 
         Args:
-            operator: With the rows of an earlier micro-batch.
+            operator: With the rows of an earlier micro-batch, or none.
             pieces: The pieces of that batch.
-            thinned: The windows that were thinned out then.
         """
         now = self.manifest.pieces
-        windows = {key[:2] for key in now}
-        # Pieces go with their window. Where it is still there, it was written anew.
-        changed = any(key[:2] in windows for key in pieces.keys() - now.keys())
-        if changed or thinned != self.manifest.thinned:
-            return False
-        self._read(operator, now.keys() - pieces.keys())
-        if self.manifest.expired is not None:
-            operator.expire(self.manifest.expired, evict=False)
-        return True
+        # Pieces go with their window. Where it is still there, it was written anew, or came back.
+        gone = {(stream, window) for stream, window, _ in pieces.keys() - now.keys()}
+        operator.drop(gone)
+        for key in sorted(key for key in now if key not in pieces or key[:2] in gone):
+            operator.leave(*key[:2], Unread(key, now[key].rows, now[key].last))
+        for stream, numbers in enumerate(self.manifest.thinned):
+            operator.held(stream)[1].thinned = set(numbers)
 
-    def _read(self, operator: JoinOperator, keys: Iterable[PieceKey]) -> None:
-        for key in sorted(keys):
-            blob = self.store.get(key)
-            self.reads += 1
-            self.read_bytes += len(blob)
-            operator.restore(key[0], from_blob(blob))
+    def fetch(self, key: PieceKey) -> pa.Table:
+        """The rows of a piece."""
+        blob = self.store.get(key)
+        self.reads += 1
+        self.read_bytes += len(blob)
+        return from_blob(blob)
 
-    def add(self, operator: JoinOperator, ranges: Sequence[tuple[int, int]]) -> None:
+    def add(self, operator: JoinOperator, entered: Sequence[Ints]) -> None:
         """Write down the rows of a micro-batch.
 
         Args:
             operator: That has them in its windows.
-            ranges: The first row of each stream, and the one behind the last.
+            entered: The rows of each stream, in the order of their times.
         """
-        for stream, (start, stop) in enumerate(ranges):
-            if start == stop:
-                continue
+        for stream, rows in enumerate(entered):
             rows_store, windows = operator.held(stream)
-            numbers = windows.numbers_of(rows_store.times[start:stop])
+            numbers = windows.numbers_of(rows_store.times.take(rows))
             for window in np.unique(numbers).tolist():
-                self._append(operator, stream, window, start + np.flatnonzero(numbers == window))
+                self._append(operator, stream, window, rows[numbers == window])
 
-    def _append(self, operator: JoinOperator, stream: int, window: int, rows: Any) -> None:
+    def _append(self, operator: JoinOperator, stream: int, window: int, rows: Ints) -> None:
         if sum(key[:2] == (stream, window) for key in self.manifest.pieces) >= _MOST_PARTS:
             self._rewrite(operator, stream, window)
         else:
             self._put(stream, window, operator, rows)
 
-    def _put(self, stream: int, window: int, operator: JoinOperator, rows: Any) -> None:
+    def _put(self, stream: int, window: int, operator: JoinOperator, rows: Ints) -> None:
         key = (stream, window, self.manifest.next_part)
         self.manifest.next_part += 1
-        blob = to_blob(operator.held(key[0])[0].snapshot(rows))
+        own, _ = operator.held(stream)
+        blob = to_blob(own.snapshot(rows))
         self.store.put(key, blob)
-        self.manifest.pieces[key] = (len(rows), len(blob))
+        self.manifest.pieces[key] = Piece(len(rows), len(blob), int(own.times[rows[-1]]))
 
     def _rewrite(self, operator: JoinOperator, stream: int, window: int) -> None:
+        operator.read(stream, window)
         self._forget(stream, window)
         self._put(stream, window, operator, operator.held(stream)[1].rows_of(window))
 
@@ -233,15 +236,15 @@ class Keeper:
 
     def follow(self, operator: JoinOperator, streams: int) -> None:
         """Remove what expired, and write anew what was thinned out."""
-        known: Mapping[int, set[int]] = {stream: set() for stream in range(streams)}
+        known: list[set[int]] = [set() for _ in range(streams)]
         for stream, window, _ in self.manifest.pieces:
             known[stream].add(window)
         before = self.manifest.thinned or [[] for _ in range(streams)]
-        for stream, written in known.items():
+        for stream, written in enumerate(known):
             _, windows = operator.held(stream)
-            live = windows.counts
-            for window in written - live.keys():
+            live = windows.numbers
+            for window in written - live:
                 self._forget(stream, window)
-            for window in sorted((windows.thinned - set(before[stream])) & live.keys()):
+            for window in sorted((windows.thinned - set(before[stream])) & live):
                 self._rewrite(operator, stream, window)
         self.manifest.thinned = [sorted(operator.held(stream)[1].thinned) for stream in range(streams)]

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.codes import Codebook
-from sparkshed.engine.decode import is_text
+from sparkshed.engine.lazy import LazyWindows, Unread
+from sparkshed.engine.needs import compared_words, conditions, used_columns
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, HopCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.exact import Exact
 from sparkshed.engine.strategies.protocol import Held, Part, Strategy
-from sparkshed.engine.windows import Windows
+from sparkshed.engine.windows import BasicWindow, Windows
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.physical import BandKernel, Hop, JoinSpec, VectorKernel, WeightedKernel
-from sparkshed.sql.expr import Apply, Call, Col, Expr, columns_of
+from sparkshed.planner.physical import JoinSpec
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -49,12 +50,12 @@ class JoinOperator:
             seed: Of the samples that windows are thinned to.
         """
         self._spec = spec
-        conditions = list(_conditions(spec))
-        self._codebook = Codebook(conditions)
-        self._texts = sorted({(c.stream, c.column) for e in conditions for c in _compared_words(e)})
-        used = _used_columns(spec)
+        evaluated = list(conditions(spec))
+        self._codebook = Codebook(evaluated)
+        self._texts = sorted({(c.stream, c.column) for e in evaluated for c in compared_words(e)})
+        used = used_columns(spec)
         self._stores = [RowStore(s, used[i], self._codebook) for i, s in enumerate(spec.streams)]
-        self._windows = [Windows(spec.basic, seed + i) for i, _ in enumerate(spec.streams)]
+        self._windows = [LazyWindows(spec.basic, seed + i) for i, _ in enumerate(spec.streams)]
         hops = len(spec.streams) - 1
         self.statistics = Statistics(
             [StreamCounters() for _ in spec.streams],
@@ -68,6 +69,7 @@ class JoinOperator:
         self.completeness = Completeness(0.0)
         self._running = False
         self.newest: list[tuple[int, int]] = [(0, 0) for _ in spec.streams]
+        self.reader: Callable[[Any], pa.Table] | None = None
 
     def _direction(self, origin: int, order: tuple[int, ...]) -> DirectionExec:
         """A direction in some order, bound when it is first needed."""
@@ -105,8 +107,9 @@ class JoinOperator:
         new = [windows.empty() for windows in self._windows]
         ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
         self.newest = ranges
-        filled = [old.size + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
+        filled = [old.held + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
         if all(filled):
+            self._read_reached(ranges)
             self._running = True
             return self._join(ranges, new)
         for _ in self.strategy.release(()):
@@ -117,16 +120,48 @@ class JoinOperator:
     @property
     def window_rows(self) -> int:
         """Rows that all windows hold."""
-        return sum(windows.size for windows in self._windows)
+        return sum(windows.held for windows in self._windows)
 
-    def held(self, stream: int) -> tuple[RowStore, Windows]:
+    def held(self, stream: int) -> tuple[RowStore, LazyWindows]:
         """The rows of a stream and its windows, to be written down."""
         return self._stores[stream], self._windows[stream]
 
-    def restore(self, stream: int, table: pa.Table) -> None:
-        """Put rows that were written down back into the windows; nothing is joined or counted."""
+    def leave(self, stream: int, number: int, part: Unread) -> None:
+        """Note rows that were written down, to be read by `reader` when their window is needed."""
         self._refuse_while_running()
-        self._windows[stream].add(*self._stores[stream].restore(table))
+        self._windows[stream].leave(number, part)
+
+    def drop(self, windows: Iterable[tuple[int, int]]) -> None:
+        """Forget windows, by stream and number; nothing is counted."""
+        self._refuse_while_running()
+        for stream, number in windows:
+            self._windows[stream].drop(number)
+        for stream, _ in enumerate(self._windows):
+            self._compact(stream)
+
+    def read(self, stream: int, number: int) -> None:
+        """Read what is missing of a window; nothing is joined or counted."""
+
+        def fetch(place: Any) -> BasicWindow:
+            assert self.reader is not None
+            start, times = self._stores[stream].restore(self.reader(place))
+            return BasicWindow(np.arange(start, start + len(times)), times)
+
+        self._refuse_while_running()
+        self._windows[stream].read(number, fetch)
+
+    def _read_reached(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Read the windows that new rows may probe: before the join, because it needs all words at once."""
+        bounds = self._spec.bounds
+        for origin, (start, stop) in enumerate(ranges):
+            if start == stop:
+                continue
+            times = self._stores[origin].times[start:stop]
+            for target, reaches in self.strategy.reaches(origin).items():
+                for reach in reaches:
+                    bounded = reach.bounded(bounds[origin][target], bounds[target][origin])
+                    for number in self._windows[target].reached(times, bounded):
+                        self.read(target, number)
 
     def _refuse_while_running(self) -> None:
         if self._running:
@@ -185,9 +220,12 @@ class JoinOperator:
         for old, fresh in zip(self._windows, new, strict=True):
             if fresh.size:
                 old.absorb(fresh)
-        for stream, rows in enumerate(self.strategy.leaving()):
-            self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
-            self.statistics.streams[stream].evicted += len(rows)
+        for stream, leaving in enumerate(self.strategy.leaving()):
+            for rows in leaving:
+                if len(rows):
+                    self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
+            self.statistics.streams[stream].evicted += len(leaving.evicted)
+            self.statistics.streams[stream].expired += len(leaving.past)
         self.completeness = self.strategy.settle()
 
     def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
@@ -198,14 +236,13 @@ class JoinOperator:
         arrays = [results.payload(o.stream, o.column) for o in output]
         return pa.RecordBatch.from_arrays(arrays, [o.name for o in output])
 
-    def expire(self, watermark_us: int, *, evict: bool = True) -> int:
+    def expire(self, watermark_us: int) -> int:
         """Drop whole basic windows that no row with `time >= watermark_us` can match.
 
         Where the strategy's configuration has a horizon, windows beyond it are thinned out, too.
 
         Args:
             watermark_us: Earliest time of any row still to come, in microseconds.
-            evict: Whether windows beyond the horizon are thinned out.
 
         Returns:
             How many rows were dropped.
@@ -213,23 +250,30 @@ class JoinOperator:
         self._refuse_while_running()
         dropped = 0
         for k, windows in enumerate(self._windows):
-            retention = self._retention(k)
+            retention = self._spec.retentions[k]
             if retention is None:
                 continue
+            former = windows.rows
             rows = windows.expire(watermark_us - retention)
+            self.strategy.expired(k, former[:rows])
             self.statistics.streams[k].expired += rows
-            dropped += rows + (self._evict(k, watermark_us) if evict else 0)
+            dropped += rows + self._evict(k, watermark_us)
         self.tidy()
         return dropped
 
     def tidy(self) -> None:
         """Free the memory of rows that are in no window, where they are the majority."""
-        for k, (windows, store) in enumerate(zip(self._windows, self._stores, strict=True)):
-            if store.size > 2 * windows.size:
-                former = windows.renumber()
-                store.compact(former)
-                self.strategy.renumbered(k, former)
+        for stream, _ in enumerate(self._windows):
+            self._compact(stream)
         self._prune_codebook()
+
+    def _compact(self, stream: int) -> None:
+        """Let go of the rows that no window holds, once they are the majority."""
+        windows, store = self._windows[stream], self._stores[stream]
+        if store.size > 2 * windows.loaded:
+            former = windows.renumber()
+            store.compact(former)
+            self.strategy.renumbered(stream, former)
 
     def _evict(self, stream: int, watermark_us: int) -> int:
         """Thin out what no harvest reaches; returns how many rows were dropped."""
@@ -237,62 +281,18 @@ class JoinOperator:
         horizon = configuration.horizons[stream]
         if horizon is None or configuration.reserve >= 1:
             return 0
-        kept, gone = self._windows[stream].thin_out(watermark_us - horizon, configuration.reserve)
+        windows, before = self._windows[stream], watermark_us - horizon
+        for number in windows.unthinned(before):
+            self.read(stream, number)
+        kept, gone = windows.thin_out(before, configuration.reserve)
         self._stores[stream].weigh(kept, 1 / configuration.reserve)
         self.statistics.streams[stream].evicted += gone
         return gone
 
-    def _retention(self, stream: int) -> int | None:
-        """Largest `T_i - T_k` over the other streams i: how long a row of stream k can match."""
-        bounds = [row[stream] for i, row in enumerate(self._spec.bounds) if i != stream]
-        finite = [bound for bound in bounds if bound is not None]
-        return max(finite) if len(finite) == len(bounds) else None
-
     def _prune_codebook(self) -> None:
-        live = self.window_rows
+        live = sum(windows.loaded for windows in self._windows)
         if len(self._codebook) > max(_SMALL_CODEBOOK, _STALE * live):
             self._codebook.clear()
             for windows, store in zip(self._windows, self._stores, strict=True):
                 windows.forget()
                 store.forget()
-
-
-def _conditions(spec: JoinSpec) -> Iterator[Expr]:
-    """Every expression that is evaluated, also those that a kernel falls back on."""
-    for hop in _hops(spec):
-        kernel = hop.kernel
-        own = kernel.predicates if isinstance(kernel, BandKernel) else ()
-        if isinstance(kernel, (WeightedKernel, VectorKernel)):
-            own = (kernel.predicate,)
-        for predicate in (*hop.checks, *own):
-            yield predicate.expr
-
-
-def _compared_words(expr: Expr) -> Iterator[Col]:
-    """Columns of words that are computed with; those that a Python predicate reads stay in Arrow."""
-    if isinstance(expr, Col):
-        if is_text(expr.type):
-            yield expr
-    elif isinstance(expr, (Call, Apply)):
-        for arg in expr.args:
-            if not (isinstance(expr, Apply) and isinstance(arg, Col)):
-                yield from _compared_words(arg)
-
-
-def _hops(spec: JoinSpec) -> list[Hop]:
-    """The hops of all directions, in any order."""
-    return [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
-
-
-def _used_columns(spec: JoinSpec) -> list[set[int]]:
-    """Columns that the output, a kernel or a check reads, by stream."""
-    used: list[set[int]] = [set() for _ in spec.streams]
-    for output in spec.output:
-        used[output.stream].add(output.column)
-    for hop in _hops(spec):
-        columns = [column for check in hop.checks for column in columns_of(check.expr)]
-        for form in hop.kernel.forms:
-            columns += [form.left, form.right]
-        for column in columns:
-            used[column.stream].add(column.column)
-    return used

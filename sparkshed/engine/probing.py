@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import Ints, shift
+from sparkshed.engine.arrays import Bools, Ints, shift
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.statistics import HopCounters
 from sparkshed.engine.windows import Windows
@@ -28,11 +28,25 @@ class Reach(NamedTuple):
             high = np.minimum(high, shift(times, self.future)[0])
         return low, high
 
-    def width(self, past: int | None, future: int | None) -> int | None:
-        """Length of the time range, given the bounds of the join; None if it has no end."""
+    def bounded(self, past: int | None, future: int | None) -> Reach:
+        """What is left of it within the bounds of the join."""
         least = [b for b in (self.past, past) if b is not None]
         most = [b for b in (self.future, future) if b is not None]
-        return min(least) + min(most) if least and most else None
+        return Reach(min(least, default=None), min(most, default=None))
+
+    def width(self, past: int | None, future: int | None) -> int | None:
+        """Length of the time range, given the bounds of the join; None if it has no end."""
+        own = self.bounded(past, future)
+        return None if own.past is None or own.future is None else own.past + own.future
+
+    def meets(self, times: Ints, first: Ints, last: Ints) -> Bools:
+        """Which of the spans `[first, last]` are in reach of a row with one of the times, which ascend."""
+        begin, end = np.zeros(len(first), np.int64), np.full(len(first), len(times))
+        if self.future is not None:
+            begin = times.searchsorted(shift(first, -self.future)[0])
+        if self.past is not None:
+            end = times.searchsorted(shift(last, self.past)[0], "right")
+        return begin < end
 
 
 class HopWatch(Protocol):

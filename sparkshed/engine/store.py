@@ -32,7 +32,7 @@ class RowStore:
     def __init__(self, stream: StreamExec, kept: Collection[int], codebook: Codebook) -> None:
         """Hold the columns `kept` of the stream; all others are dropped on entry."""
         self._stream = stream
-        self._kept = sorted({*kept, stream.time})
+        self.kept = sorted({*kept, stream.time})
         self.codebook = codebook
         self._chunks: list[dict[int, pa.Array]] = []
         self._lanes: dict[tuple[Compute, int], Lane] = {}
@@ -67,7 +67,7 @@ class RowStore:
                 f"{self._stream.columns}, got {table.num_columns}"
             )
             raise ValueError(msg)
-        columns = {c: self._clean(table.column(c), c) for c in self._kept}
+        columns = {c: self._clean(table.column(c), c) for c in self.kept}
         timed = validity(columns[self._stream.time])
         if timed is not None:
             self._refuse_or_count(int(len(timed) - timed.sum()))
@@ -93,7 +93,7 @@ class RowStore:
 
     def snapshot(self, rows: Ints) -> pa.Table:
         """The kept columns of some rows, and what each of them stands for, to be restored later."""
-        columns = {str(c): self.take(c, rows) for c in self._kept}
+        columns = {str(c): self.take(c, rows) for c in self.kept}
         weights = self.weights
         if weights is not None and len(rows) and (own := weights.take(rows)).max() != 1:
             columns[_WEIGHT] = pa.array(own)
@@ -101,7 +101,7 @@ class RowStore:
 
     def restore(self, table: pa.Table) -> tuple[int, Ints]:
         """Add rows of a snapshot, whose times ascend; return the first row number and the times."""
-        columns = {c: self._clean(table.column(str(c)), c) for c in self._kept}
+        columns = {c: self._clean(table.column(str(c)), c) for c in self.kept}
         times = decode_times(columns[self._stream.time], self._stream.types[self._stream.time])
         start = self.size
         self._enter(columns, times)
@@ -129,7 +129,7 @@ class RowStore:
         time = self._stream.time
         while len(chunks) > 1 and len(chunks[-2][time]) < 2 * len(chunks[-1][time]):
             last, previous = chunks.pop(), chunks.pop()
-            chunks.append({c: pa.concat_arrays([previous[c], last[c]]) for c in self._kept})
+            chunks.append({c: pa.concat_arrays([previous[c], last[c]]) for c in self.kept})
 
     def arrow(self, column: int, start: int = 0) -> pa.ChunkedArray:
         """Arrow values of a column from row `start` on."""
@@ -173,7 +173,7 @@ class RowStore:
 
     def compact(self, rows: Ints) -> None:
         """Keep only the given rows, in this order; they become rows 0, 1, 2, …."""
-        kept = {c: self.take(c, rows) for c in self._kept} if len(rows) else {}
+        kept = {c: self.take(c, rows) for c in self.kept} if len(rows) else {}
         self._chunks = [kept] if kept else []
         self._times = Growing(self.times.take(rows))
         weights = None if self.weights is None else self.weights.take(rows)

@@ -2,8 +2,9 @@
 
 A worker may be used for the next micro-batch of a host, or another one, or one that was just started. The
 operator with its windows stays in memory under the token of the state that it belongs to. If the state has
-another token, the windows are brought up to date where theirs is one of its former ones, and restored from
-scratch otherwise. So a worker never joins with rows of a batch that failed.
+another token, the windows are brought up to date where theirs is one of its former ones, and start anew
+otherwise. So a worker never joins with rows of a batch that failed. What is not in memory is read when rows
+of a batch may probe it, see :mod:`sparkshed.engine.lazy`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ class _Live:
     operator: JoinOperator
     adapter: Adapter | None
     pieces: Pieces = field(default_factory=dict)
-    thinned: list[list[int]] = field(default_factory=list)
 
 
 _cache: OrderedDict[tuple[str, int], _Live] = OrderedDict()
@@ -52,7 +52,7 @@ class StreamingJoin:
     """One micro-batch of one host."""
 
     def __init__(self, plan: StreamingPlan, name: str, host: int, store: Store, clock: Clock) -> None:
-        """Find the host in memory, or restore it.
+        """Find the host in memory, or set it up from what was written down.
 
         Args:
             plan: The plan.
@@ -86,17 +86,15 @@ class StreamingJoin:
 
     def _revive(self) -> _Live:
         live, manifest = _cache.pop(self._key, None), self._manifest
-        if live is None:
-            return self._restored()
-        if live.token == manifest.token:
-            return live
-        # Another worker did the last batches. A token that is none of theirs is of a batch that failed.
-        known = live.token in manifest.former
-        if known and self._keeper.catch_up(live.operator, live.pieces, live.thinned):
-            return live
-        return self._restored()
+        # A token that is none of the last ones is of a batch that failed.
+        if live is None or live.token not in (*manifest.former, manifest.token):
+            live = self._anew()
+        if live.token != manifest.token:
+            self._keeper.catch_up(live.operator, live.pieces)
+        live.operator.reader = self._keeper.fetch
+        return live
 
-    def _restored(self) -> _Live:
+    def _anew(self) -> _Live:
         plan, shedding = self._plan, self._plan.shedding
         strategy = None
         seed = (0, self._host)
@@ -104,7 +102,6 @@ class StreamingJoin:
             seed = (self._seed, self._host)
             strategy = strategy_of(shedding, shedding.configuration, seed)
         operator = JoinOperator(plan.spec, strategy, derived(seed))
-        self._keeper.restore(operator)
         adapter = None
         if shedding is not None and (plan.follows or shedding.budget < 1):
             adapter = shedding.adapter(plan.spec)
@@ -133,14 +130,15 @@ class StreamingJoin:
         for stream, tables in batch.items():
             table = pa.concat_tables(tables, promote_options="permissive")
             rows[stream], late[stream] = self._in_time(stream, table, watermark)
-        completeness, entered = Completeness(), [(0, 0)] * len(late)
+        completeness, entered = Completeness(), [[np.empty(0, np.int64)] for _ in late]
         for portion in steering.begin(rows):
             before_it = efforts_of(operator.statistics)
             yield from operator.process(portion)
             completeness += operator.completeness
-            entered = list(map(_joined, entered, operator.newest))
+            for rows_of, newest in zip(entered, operator.newest, strict=True):
+                rows_of.append(np.arange(*newest))
             steering.go_on(portion, list(map(sub, efforts_of(operator.statistics), before_it)))
-        self._keeper.add(operator, entered)
+        self._keeper.add(operator, list(map(np.concatenate, entered)))
         steering.end()
         self._commit()
         counted = operator.statistics.since(before)
@@ -196,7 +194,7 @@ class StreamingJoin:
         manifest, live = self._manifest, self._live
         manifest.renew(secrets.token_hex(8))
         self._keeper.store.save(manifest.to_bytes())
-        live.token, live.pieces, live.thinned = manifest.token, dict(manifest.pieces), manifest.thinned
+        live.token, live.pieces = manifest.token, dict(manifest.pieces)
         _cache[self._key] = live
         while len(_cache) > _MOST_CACHED:
             _cache.popitem(last=False)
@@ -206,11 +204,3 @@ def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> Non
     changed = [word for word, mark in expected.items() if found.get(word) != mark]
     if changed:
         raise CheckpointError(changed, found.get("hosts", "").split(" ")[0])
-
-
-def _joined(rows: tuple[int, int], more: tuple[int, int]) -> tuple[int, int]:
-    """A range of rows with those that came after them."""
-    (start, stop), (first, last) = rows, more
-    if start == stop or first == last:
-        return more if start == stop else rows
-    return start, last

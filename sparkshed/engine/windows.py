@@ -146,22 +146,14 @@ class Windows:
         self._times: Ints | None = None
         self._views: dict[Hashable, _View] = {}
         self._shares: list[float] = []
-        self._thinned: set[int] = set()
+        #: Numbers of the windows that were thinned out.
+        self.thinned: set[int] = set()
+        #: Rows that can be probed.
         self.size = 0
 
     def __len__(self) -> int:
         """How many basic windows exist."""
         return len(self._windows)
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """Rows of each basic window, by its number."""
-        return {number: len(self._windows[number].rows) for number in self._numbers}
-
-    @property
-    def thinned(self) -> set[int]:
-        """Numbers of the windows that were thinned out."""
-        return self._thinned
 
     def numbers_of(self, times: Ints) -> Ints:
         """The number of the window that each time belongs to."""
@@ -185,13 +177,11 @@ class Windows:
         rows = np.arange(start, start + len(times))
         for begin, end in zip(begins, [*begins[1:], len(times)], strict=True):
             self._put(int(numbers[begin]), BasicWindow(rows[begin:end], times[begin:end]))
-        self._changed(len(times))
 
     def absorb(self, newer: Windows) -> None:
         """Add the rows of windows that were kept apart while they were new."""
         for number, window in newer._windows.items():
             self._put(number, window)
-        self._changed(newer.size)
 
     def _put(self, number: int, window: BasicWindow) -> None:
         known = self._windows.get(number)
@@ -199,6 +189,7 @@ class Windows:
             insort(self._numbers, number)
         self._windows[number] = window if known is None else known.merged(window)
         self._outdate(number)
+        self._changed(len(window.rows))
 
     def _outdate(self, number: int) -> None:
         for view in self._views.values():
@@ -273,7 +264,7 @@ class Windows:
                 break
             rows += len(window.rows)
             gone += 1
-            self._thinned.discard(number)
+            self.thinned.discard(number)
             del self._windows[number]
             self._outdate(number)
         if gone:
@@ -288,7 +279,7 @@ class Windows:
             stays = ~np.isin(window.rows, rows, assume_unique=True)
             self._replace(number, BasicWindow(window.rows[stays], window.times[stays]))
             if number not in self._windows:
-                self._thinned.discard(number)
+                self.thinned.discard(number)
 
     def thin_out(self, before: int, share: float) -> tuple[Ints, int]:
         """Keep only a share of the rows of windows that are wholly older than `before`, for good.
@@ -304,12 +295,12 @@ class Windows:
             window = self._windows[number]
             if window.times[-1] >= before:
                 break
-            if number not in self._thinned:
+            if number not in self.thinned:
                 sample = _sample(window, share, (self._seed, number & _POSITIVE, 1))
                 gone += len(window.rows) - len(sample.rows)
                 kept.append(sample.rows)
                 self._replace(number, sample)
-                self._thinned.add(number)
+                self.thinned.add(number)
         return np.concatenate(kept) if kept else np.empty(0, np.int64), gone
 
     def _changed(self, rows: int) -> None:
@@ -326,6 +317,11 @@ class Windows:
             self._first = np.fromiter((w.times[0] for w in self._ordered), np.int64, count)
             self._last = np.fromiter((w.times[-1] for w in self._ordered), np.int64, count)
         return self._ordered
+
+    @property
+    def _members(self) -> list[BasicWindow]:
+        """Everything that holds row numbers."""
+        return self.ordered
 
     @property
     def extents(self) -> tuple[Ints, Ints]:
@@ -348,10 +344,11 @@ class Windows:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def renumber(self) -> Ints:
-        """Number all rows 0, 1, 2, … in time order; return their former numbers."""
-        former = [window.rows for window in self.ordered]
+        """Number all rows in memory 0, 1, 2, … window by window; return their former numbers."""
+        members = self._members
+        former = [window.rows for window in members]
         start = 0
-        for window in self.ordered:
+        for window in members:
             window.rows = np.arange(start, start + len(window.rows))
             start += len(window.rows)
         self.forget()
@@ -361,5 +358,5 @@ class Windows:
         """Drop all indexes; they are built again when needed."""
         self._views.clear()
         self._shares.clear()
-        for window in self._windows.values():
+        for window in self._members:
             window.forget()

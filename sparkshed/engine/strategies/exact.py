@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING
+from sparkshed.engine.probing import EVERYTHING, Reach
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.protocol import Held, Part
+from sparkshed.engine.strategies.protocol import Held, Leaving, Part
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -44,6 +44,10 @@ class Exact:
     def entered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
 
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """Everything in time."""
+        return dict.fromkeys(self.configuration.orders[origin], (Reach(),))
+
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Every row probes everything."""
         yield Part(rows, EVERYTHING, self.deliver)
@@ -56,7 +60,7 @@ class Exact:
         """Nothing waits."""
         return iter(())
 
-    def leaving(self) -> Sequence[Ints]:
+    def leaving(self) -> Sequence[Leaving]:
         """Rows stay until they expire."""
         return ()
 
@@ -71,6 +75,9 @@ class Exact:
         self._delivered = 0
         self.completeness += batch
         return batch
+
+    def expired(self, stream: int, rows: Ints) -> None:
+        """Nothing is kept about rows."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING, Probing
+from sparkshed.engine.probing import EVERYTHING, Probing, Reach, reaches_of
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
 from sparkshed.engine.watching import DirectionWatch, HarvestWatch, weights_of
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Harvest
+from sparkshed.planner.configuration import Harvest, harvested
 from sparkshed.planner.slices import Slices
 
 
@@ -30,6 +30,14 @@ class GrubJoin(Learning):
     The results of all of them are emitted. Those of shredded rows are a sample without bias of all
     results, so they tell where results are, what they cost, and how many are missed.
     """
+
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """The slices that are harvested; everything in time where rows may be shredded."""
+        chosen = harvested(self.configuration, origin)
+        if chosen is None:
+            return super().reaches(origin)
+        order, slices = self.configuration.orders[origin], self.slices_of(origin)
+        return dict(zip(order, map(reaches_of, slices, chosen), strict=True))
 
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Shredded rows first, then those that harvest."""

@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparkshed.engine.arrays import Ints
+from sparkshed.engine.arrays import Floats, Ints
+from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import Probing
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.exact import Exact
 from sparkshed.engine.strategies.ledger import Ledger
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.engine.watching import DirectionWatch
+from sparkshed.engine.watching import DirectionWatch, weights_of
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -86,6 +87,19 @@ class Learning(Exact):
         """How many rows the given ones stand for."""
         weights = self.stores[stream].weights
         return float(len(rows)) if weights is None else float(weights.take(rows).sum())
+
+    def observe(self, results: Partials | Candidates) -> Floats:
+        """Count results, and those that they stand for; returns how many that are for each."""
+        self.deliver(results)
+        weights = weights_of(self.stores, results, range(len(self.stores)))
+        largest = float(weights.max(initial=1.0))
+        if largest > 1:
+            self.missed(Completeness(0.0, float((weights - 1).sum()), 0.0, largest))
+            for stream, (ledger, store) in enumerate(zip(self.ledgers, self.stores, strict=True)):
+                if store.weights is not None:
+                    found = results.rows_of(stream)
+                    ledger.add(found, weights * np.sqrt(1 - 1 / store.weights.take(found)))
+        return weights
 
     def missed(self, share: Completeness) -> None:
         """Count results that are missed in this micro-batch."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import Probing
+from sparkshed.engine.probing import Probing, Reach
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
@@ -41,12 +41,19 @@ class Held(NamedTuple):
     results: Partials
 
 
+class Leaving(NamedTuple):
+    """Rows of a stream that leave the windows: those that are evicted, and those that are out of reach."""
+
+    evicted: Ints
+    past: Ints
+
+
 class Strategy(Protocol):
     """Decides about rows and probes; the operator does the joining.
 
-    For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`parts` for
-    every direction, :meth:`release` and :meth:`settle` at the end, and :meth:`leaving` when the new rows are
-    in the windows.
+    For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`reaches` and
+    :meth:`parts` for every direction, :meth:`release` and :meth:`settle` at the end, and :meth:`leaving` when
+    the new rows are in the windows.
 
     Attributes:
         configuration: What it does.
@@ -73,6 +80,9 @@ class Strategy(Protocol):
     def entered(self, stream: int, rows: Ints) -> None:
         """The row numbers of the new rows that entered."""
 
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """What new rows of a stream may probe of each other stream: windows beyond that are not read."""
+
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """How the new rows of a stream are joined; together the parts have every row at most once."""
 
@@ -82,7 +92,7 @@ class Strategy(Protocol):
     def release(self, held: Sequence[Held]) -> Iterator[Partials]:
         """The results of a micro-batch that are emitted, of those that had to wait."""
 
-    def leaving(self) -> Sequence[Ints]:
+    def leaving(self) -> Sequence[Leaving]:
         """Rows of each stream that leave the windows, now that the micro-batch is joined."""
 
     def take(self) -> Tally:
@@ -90,6 +100,9 @@ class Strategy(Protocol):
 
     def settle(self) -> Completeness:
         """The micro-batch is joined: what share of its results was delivered."""
+
+    def expired(self, stream: int, rows: Ints) -> None:
+        """Rows of a stream left the windows because nothing that may still come can match them."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """The rows of a stream were numbered anew: row n was row `rows[n]`."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from sparkshed.engine.arrays import Bools, Floats, Ints
+from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Probing
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.engine.watching import DirectionWatch, weights_of
-from sparkshed.planner.completeness import Completeness
+from sparkshed.engine.watching import DirectionWatch
 
 
 class RandomDrop(Learning):
@@ -43,19 +40,6 @@ class RandomDrop(Learning):
             yield from self.explore(origin, taught, 1.0)
         if len(rest):
             yield Part(rest, EVERYTHING, self.observe)
-
-    def observe(self, results: Partials | Candidates) -> Floats:
-        """Count results; returns what each of them stands for."""
-        self.deliver(results)
-        weights = weights_of(self.stores, results, range(len(self.stores)))
-        largest = float(weights.max(initial=1.0))
-        if largest > 1:
-            self.missed(Completeness(0.0, float((weights - 1).sum()), 0.0, largest))
-            for stream, (ledger, store) in enumerate(zip(self.ledgers, self.stores, strict=True)):
-                if store.weights is not None:
-                    found = results.rows_of(stream)
-                    ledger.add(found, weights * np.sqrt(1 - 1 / store.weights.take(found)))
-        return weights
 
 
 class _Teach:

@@ -1,0 +1,284 @@
+"""The buffer: arrivals of a micro-batch one by one, and who has to leave for each of them.
+
+    for each arrival        its results, with partners that are still there, are emitted and give credit
+                            rows out of reach in time no longer take part
+                            while there is no room: first those go, then the row with the lowest priority
+                            it enters
+
+All results of the micro-batch are known by then, so that is all there is to do; and it makes no difference
+where micro-batches are cut.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.eviction.draws import Draws
+from sparkshed.engine.eviction.meetings import Meetings, all_there
+from sparkshed.engine.eviction.policy import Arrivals, Policy
+from sparkshed.engine.eviction.reserve import Reserve
+from sparkshed.engine.eviction.slots import ACTIVE, GONE, NEVER, PAST, RESERVED, Slots
+
+#: A heap is built anew when it has this many times more entries than there are rows.
+_STALE = 2
+#: Rows of streams are counted over so many times the rows that the buffer holds, to divide it among them.
+_COUNTED = 64
+
+
+class Buffer:
+    """Rows of all streams, as many as the limit allows, by the rules of a policy.
+
+    The lowest priority is found with a heap for each part of the buffer. Priorities only rise, so an entry is
+    brought up to date when it comes to the top, and not before.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        limit: int,
+        retentions: Sequence[int | None],
+        *,
+        unified: bool,
+        reserve: float,
+        seed: tuple[int, ...],
+    ) -> None:
+        """Start empty.
+
+        Args:
+            policy: Decides who leaves.
+            limit: What all rows together may cost.
+            retentions: How long a row of each stream can match, in microseconds; None for ever.
+            unified: Whether streams share the buffer.
+            reserve: The share of it in which evicted rows may live on.
+            seed: Decides which do.
+        """
+        self.slots = Slots()
+        self.policy = policy
+        most = int(reserve * limit)
+        self._limit = limit - most
+        self._retentions = retentions
+        self._streams = len(retentions)
+        self._unified = unified
+        self.reserve = Reserve(self.slots, most, Draws((*seed, 0)))
+        policy.bind(self.slots, limit)
+        groups = policy.panels * (1 if unified else self._streams)
+        self._heaps: list[list[tuple[float, int, int]]] = [[] for _ in range(groups)]
+        self._sizes = [0] * groups
+        self._arrived = [0] * self._streams
+        self._past: deque[int] = deque()
+        self._clock = -NEVER
+        self._held = 0
+        self._active = 0
+        self._seq = 0
+        self._due = 0
+        self.evicted: list[int] = []
+        self.ended: list[int] = []
+
+    @property
+    def held(self) -> int:
+        """What all rows cost."""
+        return self._held + self.reserve.size
+
+    def replay(self, arrivals: Arrivals, costs: Ints, meetings: Meetings) -> None:
+        """Let rows arrive, in order.
+
+        Args:
+            arrivals: The rows; they have slots.
+            costs: What each takes of the limit.
+            meetings: The results that each arrives with.
+        """
+        slots, policy = self.slots, self.policy
+        if not len(arrivals):
+            return
+        clock = np.maximum.accumulate(np.maximum(arrivals.times, self._clock))
+        slots.losts[:] = slots.lefts[:] = NEVER
+        new = arrivals.slots
+        slots.seqs[new] = np.arange(self._seq, self._seq + len(new))
+        slots.costs[new], slots.times[new], slots.streams[new] = costs, arrivals.times, arrivals.streams
+        ends_at, ending = self._ends(arrivals, clock)
+        policy.arriving(arrivals)
+        meetings.prepare(slots, sort=policy.credits or policy.learns)
+        now, ended, learned = clock.tolist(), 0, 0
+        kept = policy.panels * self._streams
+        for place, (slot, stream, cost) in enumerate(
+            zip(new.tolist(), arrivals.streams.tolist(), costs.tolist(), strict=True)
+        ):
+            seq = self._seq
+            own = meetings.credit(place, policy, seq) if policy.credits else 0
+            policy.arrive(place, stream)
+            self._count(stream)
+            while ended < len(ending) and ends_at[ended] <= place:
+                self._end(ending[ended], place)
+                ended += 1
+            panel = policy.panel() if kept > 1 else 0
+            group = panel if self._unified else stream * policy.panels + panel
+            self._seq += 1
+            if self._make_room(cost, group, now[place], place):
+                self._enter(slot, seq, group, cost, own)
+            else:
+                slots.lost[slot] = place
+                self._lose(slot, place)
+            if self._seq >= self._due:
+                self._learn(meetings, learned, place + 1, clock)
+                learned = place + 1
+                policy.refresh(self._seq, now[place])
+                self._due = self._seq + policy.interval(self._active)
+        self._learn(meetings, learned, len(new), clock)
+        self._clock = now[-1]
+
+    def _ends(self, arrivals: Arrivals, clock: Ints) -> tuple[list[int], list[int]]:
+        """Which rows get out of reach, and at which arrival."""
+        slots = self.slots
+        known = np.concatenate([slots.of(ACTIVE, RESERVED), arrivals.slots])
+        ends = np.full(len(known), NEVER)
+        streams, times = slots.streams.take(known), slots.times.take(known)
+        for stream, retention in enumerate(self._retentions):
+            if retention is not None:
+                own = streams == stream
+                ends[own] = clock.searchsorted(times[own] + retention, "right")
+        # A row is there until the next one arrives at least.
+        first = len(known) - len(arrivals)
+        ends[first:] = np.maximum(ends[first:], np.arange(1, len(arrivals) + 1))
+        due = np.flatnonzero(ends < len(arrivals))
+        due = due.take(ends.take(due).argsort(kind="stable"))
+        return ends.take(due).tolist(), known.take(due).tolist()
+
+    def _end(self, slot: int, place: int) -> None:
+        """A row is out of reach."""
+        state = self.slots.state
+        if state[slot] == ACTIVE:
+            self._deactivate(slot, place)
+            state[slot] = PAST
+            self._past.append(slot)
+        elif state[slot] == RESERVED:
+            self.reserve.remove(slot)
+            self._drop(slot, place, self.ended)
+
+    def _deactivate(self, slot: int, place: int) -> None:
+        cost = self.slots.cost[slot]
+        self._sizes[self.slots.group[slot]] -= cost
+        self._active -= 1
+        self.slots.lost[slot] = place
+
+    def _drop(self, slot: int, place: int, gone: list[int]) -> None:
+        self.slots.state[slot] = GONE
+        self.slots.left[slot] = place
+        gone.append(slot)
+
+    def _enter(self, slot: int, seq: int, group: int, cost: int, own: int) -> None:
+        slots = self.slots
+        slots.state[slot] = ACTIVE
+        slots.group[slot] = group
+        priority = slots.priority[slot] = self.policy.enter(slot, seq, group, own)
+        heap = self._heaps[group]
+        heappush(heap, (priority, seq, slot))
+        self._sizes[group] += cost
+        self._held += cost
+        self._active += 1
+        if len(heap) > _STALE * self._active + 64:
+            self._rebuild(group)
+
+    def _rebuild(self, group: int) -> None:
+        """A heap without the entries of rows that left."""
+        slots = self.slots
+        own = [slot for slot in slots.of(ACTIVE).tolist() if slots.group[slot] == group]
+        self._heaps[group] = [(self.policy.current(slot), slots.seq[slot], slot) for slot in own]
+        heapify(self._heaps[group])
+
+    def _make_room(self, cost: int, group: int, now: int, place: int) -> bool:
+        """Whether there is room for a row; the others make it if they must."""
+        if cost > self._limit:
+            return False
+        while self._held + cost > self._limit:
+            if self._past:
+                slot = self._past.popleft()
+                self._held -= self.slots.cost[slot]
+                self._drop(slot, place, self.ended)
+                continue
+            slot = self._lowest(self._fullest(group, cost))
+            priority = self.slots.priority[slot]
+            if self.policy.keeps(priority, now):
+                heappush(self._heaps[self.slots.group[slot]], (priority, self.slots.seq[slot], slot))
+                return False
+            self._deactivate(slot, place)
+            self._held -= self.slots.cost[slot]
+            self.policy.evicted(priority)
+            self._lose(slot, place)
+        return True
+
+    def _lose(self, slot: int, place: int) -> None:
+        """A row is evicted: it is gone, or one of the reserve."""
+        if self.reserve.takes(slot):
+            self.slots.state[slot] = RESERVED
+        else:
+            self._drop(slot, place, self.evicted)
+        while self.reserve.is_over:
+            for old in self.reserve.thin():
+                self._drop(old, place, self.evicted)
+
+    def _lowest(self, group: int) -> int:
+        """The row of a part of the buffer that leaves next; its entry is taken from the heap."""
+        heap, slots = self._heaps[group], self.slots
+        state, seqs, current = slots.state, slots.seq, self.policy.current
+        while True:
+            priority, seq, slot = heappop(heap)
+            if state[slot] != ACTIVE or seqs[slot] != seq:
+                continue
+            newest = current(slot)
+            if newest <= priority:
+                slots.priority[slot] = priority
+                return slot
+            heappush(heap, (newest, seq, slot))
+
+    def _count(self, stream: int) -> None:
+        """Rows of each stream, of late ones more than of those long ago."""
+        self._arrived[stream] += 1
+        if self._arrived[stream] > _COUNTED * self._limit:
+            self._arrived = [count // 2 for count in self._arrived]
+
+    def _fullest(self, group: int, cost: int) -> int:
+        """The part of the buffer that a row leaves: its own if full, else the one most above its share."""
+        sizes = self._sizes
+        if len(sizes) == 1:
+            return 0
+        if sizes[group] and sizes[group] + cost > self._quota(group):
+            return group
+        excess = [size - self._quota(number) if size else -NEVER for number, size in enumerate(sizes)]
+        return excess.index(max(excess))
+
+    def _quota(self, group: int) -> float:
+        panels = self.policy.panels
+        share = self.policy.share(group % panels)
+        if not self._unified:
+            share *= self._arrived[group // panels] / max(1, sum(self._arrived))
+        return share * self._limit
+
+    def _learn(self, meetings: Meetings, first: int, last: int, clock: Ints) -> None:
+        if self.policy.learns and first < last:
+            partners, places = meetings.emitted_between(first, last)
+            if len(places):
+                self.policy.learn(partners, places, clock.take(places))
+
+    def emitted(self, partners: Ints, places: Ints) -> Bools:
+        """Which results have all of their partners there when they are due."""
+        return all_there(self.slots, partners, places)
+
+    def expire(self, gone: Ints) -> None:
+        """Rows were dropped because they are out of reach."""
+        slots = self.slots
+        for slot in gone.tolist():
+            state = slots.state[slot]
+            if state == ACTIVE:
+                self._deactivate(slot, 0)
+            if state == RESERVED:
+                self.reserve.remove(slot)
+            else:
+                self._held -= slots.cost[slot]
+        left = set(gone.tolist())
+        self._past = deque(slot for slot in self._past if slot not in left)
+        slots.let_go(gone.tolist())

@@ -1,0 +1,47 @@
+"""From the options of a plan to a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sparkshed.engine.eviction.age import Age
+from sparkshed.engine.eviction.buffer import Buffer
+from sparkshed.engine.eviction.gdj import Gdj
+from sparkshed.engine.eviction.policy import Policy
+from sparkshed.engine.eviction.prob import CountMin, Exactly, Prob, links_of
+from sparkshed.engine.eviction.simple import Fifo, Lfu, Lru, Rand
+from sparkshed.engine.store import RowStore
+from sparkshed.planner.buffering import Buffering
+from sparkshed.planner.physical import JoinSpec
+
+
+def buffer_of(
+    buffering: Buffering, spec: JoinSpec, stores: Sequence[RowStore], seed: tuple[int, ...]
+) -> Buffer:
+    """The buffer of a plan."""
+    return Buffer(
+        policy_of(buffering, spec, stores, (*seed, 1)),
+        buffering.limit,
+        spec.retentions,
+        unified=buffering.unified,
+        reserve=buffering.reserve,
+        seed=seed,
+    )
+
+
+def policy_of(
+    buffering: Buffering, spec: JoinSpec, stores: Sequence[RowStore], seed: tuple[int, ...]
+) -> Policy:
+    """The policy of a plan."""
+    if buffering.policy == "gdj":
+        groups = 1 if buffering.unified else len(stores)
+        return Gdj(buffering.method, 0.9 if buffering.percentile is None else buffering.percentile, groups)
+    if buffering.policy == "prob":
+        counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
+        return Prob(links_of(spec), stores, counts)
+    if buffering.policy == "age":
+        return Age(spec.retentions)
+    if buffering.policy == "rand":
+        return Rand(seed)
+    return {"fifo": Fifo, "lru": Lru, "lfu": Lfu}[buffering.policy]()
