@@ -20,6 +20,7 @@ NAMES = {
     "grubjoin-memory",
     "grubjoin-budget",
     "streaming-burst",
+    *(f"gdj-fig{n}" for n in ("2.1", 3, 4, 5, 6, 7, 8, 9, 10)),
 }
 
 

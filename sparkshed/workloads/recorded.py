@@ -122,7 +122,7 @@ def _times(seconds: Ints, own: Ints, name: str) -> tuple[Floats, Ints]:
 
 
 def _whole(values: pa.ChunkedArray) -> tuple[Ints, Ints]:
-    """Values as numbers from 0, and where there are any."""
+    """Values as whole numbers that are not negative, and where there are any."""
     array = values.combine_chunks()
     if pa.types.is_floating(array.type) or pa.types.is_integer(array.type):
         numbers = array.cast(pa.float64()).fill_null(np.nan).to_numpy()
