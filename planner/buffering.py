@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+
+from sparkshed.sql.hint import ShedHint
 
 POLICIES = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
 #: Bytes that a row costs beside its columns: its time, its credit, its place in windows and indexes.
 ROW_OVERHEAD = 64
+#: Bytes of a row, about, where somebody must know how many a limit in bytes has room for.
+_TYPICAL = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Buffering:
         unified: One buffer for all streams; otherwise each has a part of it, in proportion to its rows.
         method: How `gdj` gives credit: METHOD 1, 2 or 3 of the paper.
         percentile: Of the credits, that rows start with in `gdj`; None to find the best one.
+        own: Whether rows start `gdj` with credit for the results that they arrive with, beside the
+            percentile; not so in the paper.
         sample: Drop probability in front of the buffer, or `auto`.
         sketch: Counters that `prob` counts the values of a stream with; None for exact counts.
         reserve: The share of the buffer in which evicted rows live on at random, to tell what is missed.
@@ -32,7 +37,8 @@ class Buffering:
     unified: bool = True
     method: int = 1
     percentile: float | None = None
-    sample: float | Literal["auto"] | None = None
+    own: bool = True
+    sample: float | str | None = None
     sketch: int | None = None
     reserve: float = 1 / 32
 
@@ -58,8 +64,28 @@ class Buffering:
         """What the buffer may hold, in rows or in bytes."""
         return self.rows or self.bytes or 0
 
+    @property
+    def room(self) -> int:
+        """Rows that there is room for, about."""
+        return self.rows or max(1, self.limit // _TYPICAL)
+
     def divided(self, parts: int) -> Buffering:
         """The share of one of several hosts."""
         if self.rows is not None:
             return replace(self, rows=max(1, self.rows // parts))
         return replace(self, bytes=max(1, self.limit // parts))
+
+
+def buffering_of(hint: ShedHint, parts: int) -> Buffering | None:
+    """The options of a hint about memory, for each of several groups or hosts; None without a limit."""
+    if hint.memory is None:
+        return None
+    rows = hint.memory.unit == "rows"
+    whole = Buffering(
+        policy=hint.evict,
+        rows=hint.memory.amount if rows else None,
+        bytes=None if rows else hint.memory.amount,
+        unified=hint.options.get("buffers", "unified") == "unified",
+        sample=hint.sample,
+    )
+    return whole.divided(parts)

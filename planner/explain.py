@@ -19,7 +19,7 @@ from sparkshed.planner.physical import (
     VectorKernel,
     WeightedKernel,
 )
-from sparkshed.planner.picture import shed_lines
+from sparkshed.planner.picture import memory_lines, shed_lines
 from sparkshed.planner.planner import Planned
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.sql.bounds import duration_text
@@ -208,6 +208,8 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
     else:
         lines.append("Watermark: that of the operators in front of the join")
     if plan.shedding is not None:
+        lines += memory_lines(plan.shedding, plan.hosts.count)
+    if plan.shedding is not None and plan.steered:
         policy = plan.shedding.policy
         adapt = duration_text(round(policy.adapt * 1_000_000))
         lines.append(f"Control: every {adapt}, harvest={policy.chooser}, shred={policy.shred:g}")

@@ -48,6 +48,8 @@ class ShedJoin:
     @property
     def sheds(self) -> bool:
         """Whether less than all the work may be done; in streaming that can depend on the load."""
+        if self.hint.memory is not None:
+            return True
         if self.hint.strategy not in ("grubjoin", "randomdrop"):
             return False
         return self.streaming if self.hint.budget is None else self.hint.budget < 1 or self.streaming

@@ -17,6 +17,9 @@ def shed_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     if shedding is None:
         return
     policy, configuration = shedding.policy, shedding.configuration
+    yield from memory_lines(shedding, physical.layout.groups)
+    if shedding.expectation is None and shedding.budget >= 1:
+        return
     if shedding.strategy == "grubjoin":
         chooser = policy.chooser + (f":{policy.metric}" if policy.chooser.startswith("greedy") else "")
         histograms = "per_stream" if policy.per_stream else "pairwise"
@@ -27,6 +30,18 @@ def shed_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
         kept = ", ".join(f"{name}={share:.3g}" for name, share in zip(names, configuration.keep, strict=True))
         yield f"Keep: {kept}"
     yield _expected(shedding)
+
+
+def memory_lines(shedding: Shedding, parts: int) -> Iterator[str]:
+    """The limit of the windows, where there is one, for each of several groups or hosts."""
+    own = shedding.buffering
+    if own is None:
+        return
+    amount = f"{own.rows} rows" if own.rows is not None else f"{own.limit} bytes"
+    each = f", in each of {parts} parts" if parts > 1 else ""
+    sample = "" if own.sample is None else f", sample={own.sample}"
+    buffers = "unified" if own.unified else "proportional"
+    yield f"Memory: {amount}{each}, evict={own.policy}, buffers={buffers}{sample}"
 
 
 def _expected(shedding: Shedding) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from sparkshed.planner.adaptation import Adapter, Policy
+from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dropping import DropAdapter
 from sparkshed.planner.graph import JoinGraph
@@ -53,7 +54,13 @@ class Shedding:
     seed: int
     configuration: Configuration
     prior: Tally | None = None
+    buffering: Buffering | None = None
     expectation: Expectation | None = None
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it limits the work, and not only the memory."""
+        return self.strategy not in POLICIES
 
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""

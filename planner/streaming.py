@@ -85,6 +85,11 @@ class StreamingPlan:
     filters: tuple[tuple[str, ...], ...] = ()
 
     @property
+    def steered(self) -> bool:
+        """Whether the driver decides how much work is done."""
+        return self.shedding is not None and self.shedding.adapts
+
+    @property
     def orders(self) -> tuple[tuple[int, ...], ...]:
         """The orders to start with."""
         return self.spec.orders if self.shedding is None else self.shedding.configuration.orders
@@ -106,6 +111,7 @@ class StreamingPlan:
             "basic window": _mark(spec.basic),
             "hosts": f"{self.hosts.routing}:{self.hosts.count} {_mark(asdict(self.hosts))}",
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
+            "memory": _mark(None if self.shedding is None else self.shedding.buffering),
         }
 
 
@@ -113,14 +119,20 @@ def _mark(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
+#: The mark of a plan without a limit to its memory.
+NO_LIMIT = _mark(None)
+
+
 def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources) -> Hosts:
     """As many hosts as there are cores, by key where there is one."""
     routing, wanted = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
+    # Copies of rows would have to share the memory.
+    limited = plan.hint.memory is not None
     keys = None if routing in ("atr", "none") else common_keys(plan)
     count = wanted or resources.cores
     if keys is None and wanted is None:
         count = min(count, MOST_COPIES)
-    if routing == "none":
+    if routing == "none" or (limited and keys is None):
         count = 1
     assert plan.basic is not None
     master = next(number for number, own in enumerate(static) if not own)

@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
-from sparkshed.sql.options import AVAILABLE_STRATEGIES, OPTIONS, STRATEGIES, Diffusion, bad_value
+from sparkshed.sql.options import (
+    AVAILABLE_STRATEGIES,
+    EVICTION,
+    OPTIONS,
+    STRATEGIES,
+    Diffusion,
+    Memory,
+    bad_value,
+)
 
 #: Hint names that belong to Spark and are passed on without a look.
 SPARK_HINTS = frozenset(
@@ -81,6 +89,21 @@ class ShedHint:
     def per_stream(self) -> bool:
         """Whether time correlations are learned as one histogram per stream."""
         return self.options.get("histograms", "pairwise") == "per_stream"
+
+    @property
+    def memory(self) -> Memory | None:
+        """What all windows together may hold, if that is limited."""
+        return cast("Memory | None", self.options.get("memory"))
+
+    @property
+    def evict(self) -> str:
+        """Who leaves when that is too little."""
+        return self.strategy if self.strategy in EVICTION else cast("str", self.options.get("evict", "gdj"))
+
+    @property
+    def sample(self) -> float | str | None:
+        """The drop probability in front of a limited buffer."""
+        return cast("float | str | None", self.options.get("sample"))
 
     @property
     def seed(self) -> int | None:
@@ -197,7 +220,7 @@ def _checked(call: _HintCall) -> ShedHint:
             msg = f"SHED option `{name}` is written twice. Keep one of them."
             raise HintError(msg)
         options[name] = value
-    return _available(ShedHint(strategy, options))
+    return _limited(_available(ShedHint(strategy, options)))
 
 
 def _option(strategy: str, kind: str, argument: str) -> tuple[str, object]:
@@ -220,6 +243,23 @@ def _option(strategy: str, kind: str, argument: str) -> tuple[str, object]:
         return name, option.parse(text)
     except ValueError:
         raise bad_value(option, text) from None
+
+
+def _limited(hint: ShedHint) -> ShedHint:
+    """Refuse a memory strategy without a limit, and what only a limit has an effect on."""
+    if hint.memory is not None:
+        return hint
+    if hint.strategy in EVICTION:
+        msg = (
+            f"strategy `{hint.strategy}` decides which rows leave windows that are full, so it needs a "
+            f"limit: write /*+ SHED({hint.strategy}, 'memory=10000') */, in rows, or 'memory=64 MB'."
+        )
+        raise HintError(msg)
+    for name in ("buffers", "evict", "sample"):
+        if name in hint.options:
+            msg = f"SHED option `{name}` has no effect without `memory`. Add 'memory=10000', or remove it."
+            raise HintError(msg)
+    return hint
 
 
 def _available(hint: ShedHint) -> ShedHint:

@@ -13,7 +13,7 @@ EVICTION = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
 STRATEGIES = ("exact", *CPU, *EVICTION)
 
 #: Strategies that run in this version; the others are refused by name.
-AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop")
+AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop", *EVICTION)
 
 HARVESTS = ("lagrange", "greedy", "greedy_reverse", "greedy_double", "exhaustive")
 METRICS = ("best_output", "best_output_per_cost", "best_delta")
@@ -182,7 +182,7 @@ OPTIONS: dict[str, Option] = {
             "auto",
             "`auto`, or a number above 0 and at most 1",
             "share of the full join's work that may be spent; `auto` follows the load and is 1 in batch",
-            (*CPU, *EVICTION),
+            CPU,
             _auto_or(_number(0, 1, open_low=True)),
             available=True,
         ),
@@ -256,6 +256,7 @@ OPTIONS: dict[str, Option] = {
             "what all windows together may hold; required by the memory strategies",
             STRATEGIES[1:],
             _memory,
+            available=True,
         ),
         Option(
             "buffers",
@@ -264,14 +265,16 @@ OPTIONS: dict[str, Option] = {
             "one buffer for all streams, or one each",
             STRATEGIES[1:],
             _one_of("unified", "proportional"),
+            available=True,
         ),
         Option(
             "evict",
-            "–",
+            "gdj",
             f"one of {listing(EVICTION)}",
             "which rows leave when `memory` is given to a CPU strategy",
             CPU,
             _one_of(*EVICTION),
+            available=True,
         ),
         Option(
             "sample",
@@ -280,6 +283,7 @@ OPTIONS: dict[str, Option] = {
             "drop probability in front of a limited buffer; `auto` gives unbiased sampling",
             STRATEGIES[1:],
             _auto_or(_number(0, 1, open_low=False)),
+            available=True,
         ),
         Option(
             "adaptations",

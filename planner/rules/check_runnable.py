@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.sql.errors import BoundError, PlanError
+from sparkshed.sql.errors import BoundError, PlanError, listing
+from sparkshed.sql.predicate import Equality
 
 
 def check_runnable(plan: ShedJoin) -> ShedJoin:
@@ -23,4 +24,34 @@ def check_runnable(plan: ShedJoin) -> ShedJoin:
             "Use `atr` or `auto`, or join every stream by equality on the same key."
         )
         raise PlanError(msg)
+    _check_memory(plan)
     return plan
+
+
+def _check_memory(plan: ShedJoin) -> None:
+    memory, hint = plan.hint.memory, plan.hint
+    if memory is None:
+        return
+    if hint.diffusion.routing == "atr":
+        msg = (
+            "SHED option `diffuse=atr` copies rows to several hosts, which would have to share the memory. "
+            "Use `hash` where all streams have a common key, or `none`."
+        )
+        raise PlanError(msg)
+    parts = hint.diffusion.hosts or 1
+    if memory.unit == "rows" and memory.amount < len(plan.names) * parts:
+        where = "" if parts == 1 else f" on each of {parts} hosts"
+        msg = (
+            f"SHED option `memory={memory.amount}` is too little: a join of {len(plan.names)} streams "
+            f"needs one row of each{where}. Allow {len(plan.names) * parts} rows or more."
+        )
+        raise PlanError(msg)
+    if hint.evict == "prob":
+        linked = {s for p in plan.linking if isinstance(p.form, Equality) for s in p.streams}
+        alone = [name for number, name in enumerate(plan.names) if number not in linked]
+        if alone:
+            msg = (
+                f"policy `prob` counts equal values, and no equality links {listing(alone)} to another "
+                f"stream. Use `gdj`, which works with any condition."
+            )
+            raise PlanError(msg)

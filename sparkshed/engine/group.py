@@ -7,26 +7,29 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints
-from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.pieces import Pieces
+from sparkshed.engine.strategies.evicting import Evicting
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.strategies.limited import Limited, LimitedGrubJoin, LimitedRandomDrop
 from sparkshed.engine.strategies.randomdrop import RandomDrop
+from sparkshed.engine.timing import in_order
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.physical import JoinSpec, StreamExec
+from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.shedding import Shedding
 
 #: Rows between two adaptations, at least, and the number of adaptations, at most.
 _LEAST_ROWS = 256
 STEPS = 16
-_NEVER = 2**63 - 1
 #: The share of its results that a pilot row looks for at least, however small the budget.
 _LEAST_SEEN = 0.01
 
 STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
+LIMITED: dict[str, type[Evicting]] = {"grubjoin": LimitedGrubJoin, "randomdrop": LimitedRandomDrop}
+#: Rows of a micro-batch, at most, whose results wait for each other.
+_TOGETHER = 1024
 
 
 def join_group(
@@ -54,6 +57,9 @@ def join_group(
     seed = (shedding.seed, number)
     strategy = strategy_of(shedding, shedding.configuration, seed)
     operator = JoinOperator(spec, strategy, derived(seed))
+    if shedding.buffering is not None:
+        yield from _join_limited(spec, operator, streams, shedding)
+        return
     adapter = shedding.adapter(spec)
     yield from operator.process(others)
     strategy.take()
@@ -66,6 +72,23 @@ def join_group(
             following, share = pieces.adapt()
             counts = [following if stream == master else 0 for stream, _ in enumerate(spec.streams)]
             strategy.configure(adapter.adapt(strategy.take(), shedding.budget, rows=counts, share=share))
+
+
+def _join_limited(
+    spec: JoinSpec, operator: JoinOperator, streams: Mapping[int, pa.Table], shedding: Shedding
+) -> Iterator[pa.RecordBatch]:
+    """The results when rows of all streams arrive in the order of time, as they would in streaming."""
+    adapter = shedding.adapter(spec) if shedding.budget < 1 else None
+    for portion in together(spec, streams):
+        yield from operator.process(portion)
+        operator.tidy()
+        if adapter is not None:
+            operator.strategy.configure(adapter.adapt(operator.strategy.take(), shedding.budget))
+
+
+def together(spec: JoinSpec, rows: Mapping[int, pa.Table]) -> Iterator[dict[int, pa.Table]]:
+    """Rows in the order of time, so few at a time that their results may wait for each other."""
+    return portions(spec, rows, -(-sum(table.num_rows for table in rows.values()) // _TOGETHER))
 
 
 def pilot_group(
@@ -87,8 +110,12 @@ def pilot_group(
 
 def strategy_of(shedding: Shedding, configuration: Configuration, seed: tuple[int, ...]) -> Learning:
     """The strategy of a plan."""
+    generator, per_stream = np.random.default_rng(seed), shedding.policy.per_stream
+    if shedding.buffering is not None:
+        limited = LIMITED.get(shedding.strategy, Limited)
+        return limited(configuration, shedding.buffering, generator, per_stream=per_stream)
     kind = STRATEGIES[shedding.strategy]
-    return kind(configuration, np.random.default_rng(seed), per_stream=shedding.policy.per_stream)
+    return kind(configuration, generator, per_stream=per_stream)
 
 
 def derived(seed: tuple[int, ...]) -> int:
@@ -115,21 +142,3 @@ def portions(
         stop = {s: len(own) if end is None else int(own.searchsorted(end)) for s, own in times.items()}
         yield {s: ordered[s].slice(begin[s], stop[s] - begin[s]) for s in rows}
         begin = stop
-
-
-def in_order(table: pa.Table, stream: StreamExec) -> tuple[pa.Table, Ints]:
-    """The rows of a stream in the order of time, and their times."""
-    known = times_of(table, stream)
-    order = known.argsort(kind="stable")
-    return table.take(pa.array(order)), known.take(order)
-
-
-def times_of(table: pa.Table, stream: StreamExec) -> Ints:
-    """The time of each row in microseconds; rows without one come last."""
-    column = normalise(table.column(stream.time).combine_chunks(), stream.types[stream.time])
-    known = validity(column)
-    if known is None:
-        return decode_times(column, stream.types[stream.time])
-    times = np.full(len(column), _NEVER)
-    times[known] = decode_times(column.drop_null(), stream.types[stream.time])
-    return times

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import INT64_MAX, Ints
@@ -28,6 +27,8 @@ PieceKey = tuple[int, int, int]
 _MOST_PARTS = 32
 #: Micro-batches after which rows in memory are too old to be brought up to date.
 _REMEMBERED = 16
+#: In the place of a stream, in the key of the notes of a strategy.
+_NOTES = -1
 
 
 class Piece(NamedTuple):
@@ -109,6 +110,7 @@ class Manifest:
         pieces: What each piece holds.
         thinned: Windows that were thinned out, by stream.
         next_part: Number of the next part; never used twice, so that a key says what is in its piece.
+        notes: Where the notes of the strategy are, and their size.
     """
 
     marks: dict[str, str]
@@ -124,11 +126,12 @@ class Manifest:
     pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
     next_part: int = 0
+    notes: list[int] | None = None
 
     @property
     def size(self) -> int:
         """Bytes of all pieces."""
-        return sum(piece.size for piece in self.pieces.values())
+        return sum(piece.size for piece in self.pieces.values()) + (self.notes[1] if self.notes else 0)
 
     def renew(self, token: str) -> None:
         """One more micro-batch."""
@@ -152,6 +155,7 @@ class Manifest:
             "pieces": [[*key, *value] for key, value in self.pieces.items()],
             "thinned": self.thinned,
             "next_part": self.next_part,
+            "notes": self.notes,
         }
         return json.dumps(data, separators=(",", ":")).encode()
 
@@ -207,8 +211,33 @@ class Keeper:
         for stream, rows in enumerate(entered):
             rows_store, windows = operator.held(stream)
             numbers = windows.numbers_of(rows_store.times.take(rows))
-            for window in np.unique(numbers).tolist():
+            for window in sorted(set(numbers.tolist()) - operator.thinner[stream]):
                 self._append(operator, stream, window, rows[numbers == window])
+
+    def note(self, operator: JoinOperator) -> None:
+        """Write anew what lost rows, and write down what the strategy knows of those that are left."""
+        for stream, numbers in enumerate(operator.thinner):
+            live = operator.held(stream)[1].numbers
+            for window in sorted(numbers):
+                self._forget(stream, window)
+                if window in live:
+                    self._put(stream, window, operator, operator.held(stream)[1].rows_of(window))
+            numbers.clear()
+        notes = operator.notes()
+        if notes is not None:
+            if self.manifest.notes is not None:
+                self.store.remove((_NOTES, 0, self.manifest.notes[0]))
+            self.manifest.notes = [self.manifest.next_part, len(notes)]
+            self.store.put((_NOTES, 0, self.manifest.next_part), notes)
+            self.manifest.next_part += 1
+
+    def recall(self, operator: JoinOperator) -> None:
+        """Give a new operator all rows, and its strategy what was noted of them."""
+        if self.manifest.notes is not None:
+            notes = self.store.get((_NOTES, 0, self.manifest.notes[0]))
+            self.reads += 1
+            self.read_bytes += len(notes)
+            operator.recall(notes)
 
     def _append(self, operator: JoinOperator, stream: int, window: int, rows: Ints) -> None:
         if sum(key[:2] == (stream, window) for key in self.manifest.pieces) >= _MOST_PARTS:

@@ -69,6 +69,8 @@ class JoinOperator:
         self.completeness = Completeness(0.0)
         self._running = False
         self.newest: list[tuple[int, int]] = [(0, 0) for _ in spec.streams]
+        # Windows that lost rows, by stream, for whoever writes them down.
+        self.thinner: list[set[int]] = [set() for _ in spec.streams]
         self.reader: Callable[[Any], pa.Table] | None = None
 
     def _direction(self, origin: int, order: tuple[int, ...]) -> DirectionExec:
@@ -104,6 +106,7 @@ class JoinOperator:
         if unknown:
             msg = f"stream numbers must be 0 … {len(self._stores) - 1}, got {unknown}"
             raise ValueError(msg)
+        self.strategy.arriving(batch)
         new = [windows.empty() for windows in self._windows]
         ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
         self.newest = ranges
@@ -149,6 +152,17 @@ class JoinOperator:
 
         self._refuse_while_running()
         self._windows[stream].read(number, fetch)
+
+    def notes(self) -> bytes | None:
+        """What the strategy must not forget, beside the rows."""
+        return self.strategy.notes([windows.rows for windows in self._windows])
+
+    def recall(self, notes: bytes) -> None:
+        """Read all rows that were written down, and remind the strategy of what it knew of them."""
+        for stream, windows in enumerate(self._windows):
+            for number in sorted(windows.numbers):
+                self.read(stream, number)
+        self.strategy.recall(notes, [windows.rows for windows in self._windows])
 
     def _read_reached(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Read the windows that new rows may probe: before the join, because it needs all words at once."""
@@ -223,7 +237,9 @@ class JoinOperator:
         for stream, leaving in enumerate(self.strategy.leaving()):
             for rows in leaving:
                 if len(rows):
-                    self._windows[stream].remove(rows, self._stores[stream].times.take(rows))
+                    times = self._stores[stream].times.take(rows)
+                    self._windows[stream].remove(rows, times)
+                    self.thinner[stream].update(self._windows[stream].numbers_of(times).tolist())
             self.statistics.streams[stream].evicted += len(leaving.evicted)
             self.statistics.streams[stream].expired += len(leaving.past)
         self.completeness = self.strategy.settle()

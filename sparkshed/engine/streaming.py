@@ -21,15 +21,16 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.errors import CheckpointError
-from sparkshed.engine.group import derived, strategy_of, times_of
+from sparkshed.engine.group import derived, strategy_of, together
 from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.pacing import efforts_of
 from sparkshed.engine.steering import Steering
 from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.timing import times_of
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.streaming import Clock, Report, StreamingPlan
+from sparkshed.planner.streaming import NO_LIMIT, Clock, Report, StreamingPlan
 
 #: Hosts that one worker keeps in memory.
 _MOST_CACHED = 16
@@ -87,11 +88,14 @@ class StreamingJoin:
     def _revive(self) -> _Live:
         live, manifest = _cache.pop(self._key, None), self._manifest
         # A token that is none of the last ones is of a batch that failed.
-        if live is None or live.token not in (*manifest.former, manifest.token):
+        # Notes are of one moment, and cannot be brought up to date.
+        former = () if manifest.notes is not None else manifest.former
+        if live is None or live.token not in (*former, manifest.token):
             live = self._anew()
+        live.operator.reader = self._keeper.fetch
         if live.token != manifest.token:
             self._keeper.catch_up(live.operator, live.pieces)
-        live.operator.reader = self._keeper.fetch
+            self._keeper.recall(live.operator)
         return live
 
     def _anew(self) -> _Live:
@@ -133,12 +137,15 @@ class StreamingJoin:
         completeness, entered = Completeness(), [[np.empty(0, np.int64)] for _ in late]
         for portion in steering.begin(rows):
             before_it = efforts_of(operator.statistics)
-            yield from operator.process(portion)
-            completeness += operator.completeness
-            for rows_of, newest in zip(entered, operator.newest, strict=True):
-                rows_of.append(np.arange(*newest))
+            for some in together(self._plan.spec, portion) if operator.strategy.holds else (portion,):
+                yield from operator.process(some)
+                completeness += operator.completeness
+                for rows_of, newest in zip(entered, operator.newest, strict=True):
+                    rows_of.append(np.arange(*newest))
             steering.go_on(portion, list(map(sub, efforts_of(operator.statistics), before_it)))
         self._keeper.add(operator, list(map(np.concatenate, entered)))
+        self._keeper.note(operator)
+        operator.tidy()
         steering.end()
         self._commit()
         counted = operator.statistics.since(before)
@@ -201,6 +208,7 @@ class StreamingJoin:
 
 
 def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
-    changed = [word for word, mark in expected.items() if found.get(word) != mark]
+    # Checkpoints of earlier versions had no limit.
+    changed = [word for word, mark in expected.items() if found.get(word, NO_LIMIT) != mark]
     if changed:
         raise CheckpointError(changed, found.get("hosts", "").split(" ")[0])

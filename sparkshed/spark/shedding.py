@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
+from sparkshed.planner.buffering import buffering_of
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.planner import Planned
@@ -16,8 +17,7 @@ from sparkshed.spark.inputs import Inputs
 def plan_shedding(planned: Planned, inputs: Inputs) -> Planned:
     """The plan with what it sheds, chosen from what a pilot job learns."""
     hint, physical = planned.logical.hint, planned.physical
-    policy, budget = policy_of(hint), hint.budget
-    assert budget is not None
+    policy, budget = policy_of(hint), 1.0 if hint.budget is None else hint.budget
     shedding = Shedding(
         strategy=hint.strategy,
         budget=budget,
@@ -25,7 +25,12 @@ def plan_shedding(planned: Planned, inputs: Inputs) -> Planned:
         graph=JoinGraph(len(planned.logical.names), planned.logical.linking),
         seed=hint.seed or 0,
         configuration=Configuration(physical.spec.orders, shred=policy.shred),
+        buffering=buffering_of(hint, physical.layout.groups),
     )
+    if budget >= 1:
+        # Only the memory is limited, and there is nothing to learn for that in advance.
+        seed = secrets.randbits(32) if hint.seed is None else hint.seed
+        return replace(planned, physical=replace(physical, shedding=replace(shedding, seed=seed)))
     master = physical.layout.master
     cuts = pilot_cuts(planned.logical.statistics.streams[master])
     tally = pilot(replace(physical, shedding=shedding), inputs, cuts)

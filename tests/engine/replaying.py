@@ -154,7 +154,7 @@ class Naive:
             "lru": lambda: seq,
             "lfu": lambda: own,
             "rand": lambda: self.clock - math.log1p(-self.draws.next()),
-            "gdj": lambda: self.levels[self.group(stream)],
+            "gdj": lambda: self.levels[self.group(stream)] + (own if self.buffering.own else 0),
             "age": lambda: time + self.best[stream],
             "prob": lambda: 0,
         }[self.buffering.policy]()

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.build import World, collect, table
+from engine.build import World, collect, counted, table
 from engine.replaying import Naive, arrivals
+from sparkshed.engine import streaming
+from sparkshed.engine.group import join_group
+from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
-from sparkshed.engine.strategies.limited import Limited
+from sparkshed.engine.strategies.limited import Limited, LimitedGrubJoin
+from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.graph import JoinGraph
+from sparkshed.planner.physical import (
+    Direction,
+    EqualityKernel,
+    Hop,
+    JoinSpec,
+    OutputColumn,
+    StreamExec,
+)
+from sparkshed.planner.shedding import Shedding
+from sparkshed.planner.streaming import Hosts, StreamingPlan
+from sparkshed.sql.expr import Col
+from sparkshed.sql.predicate import Equality
 
 ROWS = {2: 40, 3: 14, 4: 7}
-several = settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
+several = settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 def random_buffering(rng: Random, policy: str) -> Buffering:
@@ -28,6 +47,7 @@ def random_buffering(rng: Random, policy: str) -> Buffering:
         unified=rng.random() < 0.5,
         method=rng.choice([1, 2, 3]),
         percentile=rng.choice([0.0, 0.3, 0.8, 1.0]),
+        own=rng.random() < 0.5,
         reserve=rng.choice([0.0, 0.2, 0.4]),
     )
 
@@ -65,3 +85,160 @@ def test_the_answer_is_that_of_one_row_at_a_time(policy: str, seed: int, m: int)
     assert found == naive.run()
     assert found <= whole
     assert strategy.completeness.delivered == sum(found.values())
+
+
+WINDOW = 300_000
+
+
+def keyed(
+    rows: int = 1200, keys: int = 30, seed: int = 0, m: int = 2
+) -> tuple[JoinSpec, dict[int, pa.Table]]:
+    """Streams that are joined by keys, of which some are far more frequent, with a word of some length."""
+    streams = tuple(
+        StreamExec(f"s{i}", ("ts", "k", "id", "w"), ("timestamp", "string", "bigint", "string"), 0)
+        for i in range(m)
+    )
+    columns = [Col(i, 1, "string", f"s{i}.k") for i in range(m)]
+    directions = tuple(
+        Direction(
+            i,
+            tuple(
+                Hop(t, EqualityKernel((Equality(columns[i], columns[t], False),))) for t in range(m) if t != i
+            ),
+        )
+        for i in range(m)
+    )
+    bounds = tuple(tuple(0 if i == k else WINDOW for k in range(m)) for i in range(m))
+    output = tuple(OutputColumn(i, 2, f"id{i}") for i in range(m)) + (OutputColumn(0, 3, "w"),)
+    spec = JoinSpec(streams, bounds, directions, WINDOW // 10, output)
+    rng = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, keys + 1)
+    tables = {}
+    for i in range(m):
+        times = np.sort(rng.integers(0, rows * 1000, rows))
+        values = rng.choice(keys, rows, p=shares / shares.sum())
+        tables[i] = pa.table(
+            [
+                pa.array(times).cast(pa.timestamp("us", "UTC")),
+                pa.array([f"key {v}" for v in values]),
+                pa.array(np.arange(rows)),
+                pa.array(["x" * int(n) for n in rng.integers(0, 50, rows)]),
+            ],
+            names=["ts", "k", "id", "w"],
+        )
+    return spec, tables
+
+
+def shedding_of(spec: JoinSpec, buffering: Buffering, strategy: str | None = None) -> Shedding:
+    name = strategy or buffering.policy
+    graph = JoinGraph(len(spec.streams), ())
+    return Shedding(name, 1.0, Policy(), graph, 7, Configuration(spec.orders), buffering=buffering)
+
+
+def between(tables: dict[int, pa.Table], start: int, stop: int) -> dict[int, list[pa.Table]]:
+    found = {}
+    for stream, rows in tables.items():
+        first, last = rows.column("ts").cast(pa.int64()).to_numpy().searchsorted([start, stop])
+        found[stream] = [rows.slice(first, last - first)]
+    return found
+
+
+@pytest.mark.parametrize("sample", [None, 0.3, "auto"])
+@pytest.mark.parametrize("policy", POLICIES)
+def test_streaming_gives_the_answer_of_batch_through_restarts(policy: str, sample) -> None:
+    spec, tables = keyed()
+    shedding = shedding_of(spec, Buffering(policy, rows=100, sample=sample, reserve=0.1))
+    whole = counted(join_group(spec, 0, tables, shedding, 0))
+    plan = StreamingPlan(spec, Hosts(1), shedding, False, (False, False), expires=True)
+    store, found = MemoryStore(), Counter()
+    for number, start in enumerate(range(0, 1_200_000, 90_000)):
+        if number % 3 == 0:
+            streaming._cache.clear()
+        own = streaming.StreamingJoin(plan, "limited", 0, store, lambda: 0.0)
+        found += counted(own.process(between(tables, start, start + 90_000), None, max(0, start - 1)))
+        pieces = Manifest.from_bytes(store.manifest).pieces.values()
+        assert sum(piece.rows for piece in pieces) == own.report.rows <= 100
+    assert found == whole
+    assert len(found) > 200
+
+
+def test_a_limit_in_bytes_is_kept() -> None:
+    spec, tables = keyed(m=3, rows=500, keys=300)
+    strategy = Limited(Configuration(spec.orders), Buffering("gdj", bytes=20_000), np.random.default_rng(0))
+    operator, exact = JoinOperator(spec, strategy), JoinOperator(spec)
+    found: Counter = Counter()
+    whole: Counter = Counter()
+    for start in range(0, 500_000, 50_000):
+        batch = {s: rows for s, (rows,) in between(tables, start, start + 50_000).items()}
+        found += collect(operator, batch, spec.chunk)
+        whole += collect(exact, batch, spec.chunk)
+        held = [operator.held(s) for s in range(3)]
+        sizes = [store.snapshot(w.rows).nbytes + 64 * w.size for store, w in held]
+        assert strategy.buffer.held <= 20_000
+        assert abs(sum(sizes) - strategy.buffer.held) <= 0.1 * strategy.buffer.held
+    assert Counter() < found < whole
+
+
+def test_with_enough_memory_the_answer_is_exact() -> None:
+    spec, tables = keyed(m=3, rows=200, keys=100)
+    exact = counted(join_group(spec, 0, tables, None, 0))
+    for policy in POLICIES:
+        shedding = shedding_of(spec, Buffering(policy, rows=2000))
+        assert counted(join_group(spec, 0, tables, shedding, 0)) == exact
+
+
+def test_work_and_memory_are_limited_together() -> None:
+    spec, tables = keyed(m=2)
+    exact = counted(join_group(spec, 0, tables, None, 0))
+    buffering = Buffering("gdj", rows=100)
+    whole = counted(join_group(spec, 0, tables, shedding_of(spec, buffering), 0))
+    harvested = Configuration(spec.orders, 0.5, (((0, 1, 2, 3),),) * 2, (((0, 1, 2, 3),),) * 2, shred=0.1)
+    strategy = LimitedGrubJoin(harvested, buffering, np.random.default_rng(0))
+    operator = JoinOperator(spec, strategy)
+    found: Counter = Counter()
+    for start in range(0, 1_200_000, 60_000):
+        found += counted(
+            operator.process({s: r for s, (r,) in between(tables, start, start + 60_000).items()})
+        )
+        assert operator.window_rows <= 100
+    assert found <= exact
+    assert 0.2 * sum(whole.values()) < sum(found.values())
+    assert strategy.completeness.delivered == sum(found.values())
+
+
+def test_the_estimate_of_what_is_missed_is_right_on_average() -> None:
+    spec, tables = keyed(rows=1500)
+    exact = sum(counted(join_group(spec, 0, tables, None, 0)).values())
+    covered, totals = 0, []
+    for seed in range(12):
+        strategy = Limited(
+            Configuration(spec.orders), Buffering("lru", rows=120), np.random.default_rng(seed)
+        )
+        operator = JoinOperator(spec, strategy)
+        for start in range(0, 1_500_000, 75_000):
+            for _ in operator.process({s: r for s, (r,) in between(tables, start, start + 75_000).items()}):
+                pass
+        told = strategy.completeness
+        low, high = told.interval
+        covered += low <= told.delivered / exact <= high
+        totals.append(told.delivered + told.missed)
+    assert covered >= 9
+    assert abs(np.mean(totals) / exact - 1) < 0.2
+
+
+def test_gdj_finds_its_percentile() -> None:
+    spec, tables = keyed(rows=4000, keys=400)
+    found = {}
+    for percentile in (0.03, 0.8, None):
+        shedding = shedding_of(spec, Buffering("gdj", rows=200, percentile=percentile))
+        found[percentile] = sum(counted(join_group(spec, 0, tables, shedding, 0)).values())
+    assert found[0.8] < 0.9 * found[0.03]
+    assert found[None] > 0.93 * found[0.03]
+
+
+def test_counts_of_a_sketch_are_close() -> None:
+    spec, tables = keyed()
+    exactly = shedding_of(spec, Buffering("prob", rows=100))
+    sketched = replace(exactly, buffering=Buffering("prob", rows=100, sketch=256))
+    totals = [sum(counted(join_group(spec, 0, tables, own, 0)).values()) for own in (exactly, sketched)]
+    assert abs(totals[1] / totals[0] - 1) < 0.05

@@ -78,7 +78,7 @@ class Age(Policy):
         rates = results / np.maximum(lived, 1.0)
         return int(np.argmax(np.cumsum(rates) / np.arange(1, _POINTS + 1))) + 1
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self, order: Ints) -> dict[str, Any]:
         """The curves."""
         return {
             "results": self._results,
@@ -87,7 +87,7 @@ class Age(Policy):
             "looked": self._looked,
         }
 
-    def recall(self, notes: dict[str, Any]) -> None:
+    def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
         self._results, self._lived = list(notes["results"]), list(notes["lived"])
         self._best, self._looked = list(notes["best"]), notes["looked"]

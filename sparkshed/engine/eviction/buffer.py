@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 import numpy as np
 
@@ -282,3 +283,38 @@ class Buffer:
         left = set(gone.tolist())
         self._past = deque(slot for slot in self._past if slot not in left)
         slots.let_go(gone.tolist())
+
+    def notes(self, order: Ints) -> dict[str, Any]:
+        """What must be written down; `order` has the slots of all rows."""
+        slots = self.slots
+        names = ("states", "priorities", "seqs", "costs", "times", "groups")
+        return {
+            "columns": {name: getattr(slots, name).take(order) for name in names},
+            "policy": self.policy.notes(order),
+            "reserve": self.reserve.notes(),
+            "arrived": self._arrived,
+            "clock": self._clock,
+            "seq": self._seq,
+            "due": self._due,
+        }
+
+    def recall(self, notes: dict[str, Any], order: Ints, streams: Ints) -> None:
+        """Go on from there: the rows are in the slots `order`, in the same order as then."""
+        slots = self.slots
+        for name, values in notes["columns"].items():
+            getattr(slots, name)[order] = values
+        slots.streams[order] = streams
+        self._arrived = list(notes["arrived"])
+        self._clock, self._seq, self._due = notes["clock"], notes["seq"], notes["due"]
+        self.reserve.recall(notes["reserve"])
+        for slot in slots.of(ACTIVE).tolist():
+            self._active += 1
+            self._sizes[slots.group[slot]] += slots.cost[slot]
+        self._held = int(slots.costs.take(slots.of(ACTIVE, PAST)).sum())
+        past = slots.of(PAST)
+        reach = np.array([own or 0 for own in self._retentions], np.int64)
+        ends = slots.times.take(past) + reach.take(slots.streams.take(past))
+        self._past = deque(past.take(ends.argsort(kind="stable")).tolist())
+        self.policy.recall(notes["policy"], order)
+        for group, _ in enumerate(self._heaps):
+            self._rebuild(group)

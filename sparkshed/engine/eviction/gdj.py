@@ -10,10 +10,6 @@ from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.eviction.policy import Policy
 from sparkshed.engine.eviction.slots import ACTIVE
 
-#: Percentiles that compete.
-LADDER = (0.5, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.985, 0.993)
-#: A part of the buffer with fewer rows than this says nothing about its percentile.
-_FEWEST = 16
 #: Credits are looked at once in so many arrivals, as a share of the rows, and as a number at least.
 _SHARE, _LEAST = 32, 8
 
@@ -32,27 +28,35 @@ class Gdj(Policy):
 
     credits = True
 
-    def __init__(self, method: int, percentile: float, groups: int) -> None:
-        """Start with a percentile for so many parts of the buffer."""
+    def __init__(self, method: int, percentile: float, groups: int, *, own: bool) -> None:
+        """Start with a percentile for so many parts of the buffer, and credit for `own` results."""
+        self._own = own
         self._ranked = method == 2
         self._percentiles = [percentile] * groups
         self._levels = [0.0] * groups
         self._sorted: list[Floats] = [np.zeros(1)] * groups
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
-        """The percentile of its part of the buffer."""
-        return self._levels[group]
+        """The percentile of its part of the buffer, and its own results."""
+        return self._levels[group] + own if self._own else self._levels[group]
+
+    def credit_one(self, partner: int, seq: int) -> None:
+        """More for the partner of a result."""
+        priority = self.slots.priority
+        if self._ranked:
+            known = self._sorted[self.slots.group[partner]]
+            below = int(known.searchsorted(priority[partner], "right"))
+            priority[partner] += (below + 1) / (len(known) + 1)
+        else:
+            priority[partner] += 1.0
 
     def credit(self, partners: Ints, seq: int) -> None:
         """More for each."""
-        credits = self.slots.priorities
-        if not self._ranked:
-            np.add.at(credits, partners, 1.0)
-            return
-        for partner in partners.tolist():
-            known = self._sorted[self.slots.group[partner]]
-            below = known.searchsorted(credits[partner], "right")
-            self.slots.priority[partner] += float(below + 1) / (len(known) + 1)
+        if self._ranked:
+            for partner in partners.tolist():
+                self.credit_one(partner, seq)
+        else:
+            np.add.at(self.slots.priorities, partners, 1.0)
 
     def interval(self, active: int) -> int:
         """A share of the rows."""
@@ -60,14 +64,10 @@ class Gdj(Policy):
 
     def refresh(self, seq: int, now: int) -> None:
         """Find the levels at which rows start."""
-        slots = self.slots
-        active = slots.states == ACTIVE
+        active = self.active()
+        credits, groups = self.slots.priorities.take(active), self.slots.groups.take(active)
         for group, percentile in enumerate(self._percentiles):
-            own = (
-                slots.priorities[active & (slots.groups == group)]
-                if len(self._levels) > 1
-                else slots.priorities[active]
-            )
+            own = credits[groups == group]
             if not len(own):
                 continue
             place = min(len(own) - 1, int(percentile * len(own)))
@@ -75,11 +75,15 @@ class Gdj(Policy):
             if self._ranked:
                 self._sorted[group] = np.sort(own)
 
-    def notes(self) -> dict[str, Any]:
+    def active(self) -> Ints:
+        """Slots of the rows that take part."""
+        return np.flatnonzero(self.slots.states == ACTIVE)
+
+    def notes(self, order: Ints) -> dict[str, Any]:
         """The levels."""
         return {"levels": self._levels, "sorted": self._sorted if self._ranked else None}
 
-    def recall(self, notes: dict[str, Any]) -> None:
+    def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
         self._levels = list(notes["levels"])
         self._sorted = notes["sorted"] or self._sorted

@@ -11,6 +11,7 @@ from sparkshed.engine.eviction.gdj import Gdj
 from sparkshed.engine.eviction.policy import Policy
 from sparkshed.engine.eviction.prob import CountMin, Exactly, Prob, links_of
 from sparkshed.engine.eviction.simple import Fifo, Lfu, Lru, Rand
+from sparkshed.engine.eviction.tuned import Tuned
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.physical import JoinSpec
@@ -36,7 +37,9 @@ def policy_of(
     """The policy of a plan."""
     if buffering.policy == "gdj":
         groups = 1 if buffering.unified else len(stores)
-        return Gdj(buffering.method, 0.9 if buffering.percentile is None else buffering.percentile, groups)
+        if buffering.percentile is not None:
+            return Gdj(buffering.method, buffering.percentile, groups, own=buffering.own)
+        return Tuned(buffering.method, buffering.room, groups, seed, own=buffering.own)
     if buffering.policy == "prob":
         counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
         return Prob(links_of(spec), stores, counts)

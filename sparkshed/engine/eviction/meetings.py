@@ -41,11 +41,25 @@ class Meetings:
         if first == last:
             return 0
         partners = self._partners[first:last]
+        if last - first <= _FEW:
+            return self._credit_few(partners.tolist(), policy, seq)
         there = self._slots.states.take(partners) != GONE
         whole = there.all(axis=1)
         count = int(whole.sum())
         if count:
             policy.credit(partners[whole].ravel(), seq)
+        return count
+
+    def _credit_few(self, results: list[list[int]], policy: Policy, seq: int) -> int:
+        state, count = self._slots.state, 0
+        for partners in results:
+            for partner in partners:
+                if state[partner] == GONE:
+                    break
+            else:
+                count += 1
+                for partner in partners:
+                    policy.credit_one(partner, seq)
         return count
 
     def emitted_between(self, first: int, last: int) -> tuple[Ints, Ints]:

@@ -64,6 +64,9 @@ class Policy:
         """The priority of a new row; `own` of its results were emitted."""
         return 0.0
 
+    def credit_one(self, partner: int, seq: int) -> None:
+        """The partner of a result that is emitted."""
+
     def credit(self, partners: Ints, seq: int) -> None:
         """Partners of results that are emitted; one may come several times."""
 
@@ -94,12 +97,12 @@ class Policy:
     def refresh(self, seq: int, now: int) -> None:
         """It is time to look at all rows."""
 
-    def notes(self) -> dict[str, Any]:
-        """What must be written down."""
+    def notes(self, order: Ints) -> dict[str, Any]:
+        """What must be written down; `order` has the slots of all rows."""
         return {}
 
-    def recall(self, notes: dict[str, Any]) -> None:
-        """What was written down; slots have their rows again."""
+    def recall(self, notes: dict[str, Any], order: Ints) -> None:
+        """Go on from what was written down; slots have their rows again."""
 
 
 def spread(shares: Sequence[float]) -> list[float]:

@@ -159,15 +159,19 @@ class Prob(Policy):
             product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
         return product
 
-    def notes(self) -> dict[str, Any]:
-        """The counts."""
-        return {"counts": [[side.counts for side in pair] for pair in self._counts]}
+    def notes(self, order: Ints) -> dict[str, Any]:
+        """The counts, and the keys of the rows."""
+        counts = [[side.counts for side in pair] for pair in self._counts]
+        return {"counts": counts, "keys": [own.take(order) for own in self._keys] if len(order) else []}
 
-    def recall(self, notes: dict[str, Any]) -> None:
+    def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
         for pair, known in zip(self._counts, notes["counts"], strict=True):
             for side, counts in zip(pair, known, strict=True):
                 side.counts = counts
+        for number, keys in enumerate(notes["keys"]):
+            self._keys[number] = np.zeros(self.slots.size, np.int64)
+            self._keys[number][order] = keys
 
 
 def _stable(array: pa.Array, type_: str) -> Vector:

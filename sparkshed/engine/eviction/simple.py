@@ -29,6 +29,10 @@ class Lru(Policy):
         """Its arrival."""
         return seq
 
+    def credit_one(self, partner: int, seq: int) -> None:
+        """It was used just now."""
+        self.slots.priority[partner] = seq
+
     def credit(self, partners: Ints, seq: int) -> None:
         """They were used just now."""
         self.slots.priorities[partners] = seq
@@ -42,6 +46,10 @@ class Lfu(Policy):
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
         """The results that it arrived with."""
         return own
+
+    def credit_one(self, partner: int, seq: int) -> None:
+        """One result more."""
+        self.slots.priority[partner] += 1.0
 
     def credit(self, partners: Ints, seq: int) -> None:
         """One result more for each."""
@@ -68,10 +76,10 @@ class Rand(Policy):
         """The clock moves on."""
         self._clock = max(self._clock, priority)
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self, order: Ints) -> dict[str, Any]:
         """The clock and the draws."""
         return {"clock": self._clock, "drawn": self._draws.drawn}
 
-    def recall(self, notes: dict[str, Any]) -> None:
+    def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
         self._clock, self._draws.drawn = notes["clock"], notes["drawn"]

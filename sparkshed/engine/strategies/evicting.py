@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints
+from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.eviction.making import buffer_of
 from sparkshed.engine.eviction.meetings import Meetings
 from sparkshed.engine.eviction.policy import Arrivals
+from sparkshed.engine.eviction.sampling import Sampler
 from sparkshed.engine.growing import Growing
 from sparkshed.engine.measure import row_bytes
 from sparkshed.engine.partials import Partials
+from sparkshed.engine.probing import Reach
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Held, Leaving
+from sparkshed.engine.timing import times_of
 from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import JoinSpec
 
 
@@ -30,20 +36,63 @@ class Evicting(Learning):
     """
 
     holds = True
-    buffering: Buffering
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        buffering: Buffering,
+        generator: np.random.Generator,
+        *,
+        per_stream: bool = False,
+    ) -> None:
+        """Start with empty windows.
+
+        Args:
+            configuration: What to do first.
+            buffering: The limit, and who leaves.
+            generator: Decides what is left to chance.
+            per_stream: Fill one histogram per stream, too, as in the paper.
+        """
+        super().__init__(configuration, generator, per_stream=per_stream)
+        self.buffering = buffering
 
     def bind(self, spec: JoinSpec, stores: Sequence[RowStore]) -> None:
         """Get to know the operator."""
         super().bind(spec, stores)
         self._seed = int(self.generator.integers(1 << 62))
         self.buffer = buffer_of(self.buffering, spec, stores, (self._seed,))
+        self.sampler: Sampler | None = None
+        if self.buffering.sample is not None:
+            self.sampler = Sampler(
+                self.buffering.sample, self.buffering.room, spec.basic, spec.retentions, (self._seed, 2)
+            )
         self._slot_of = [Growing(np.empty(0, np.int64)) for _ in stores]
         self._row_of: Ints = np.empty(0, np.int64)
         self._new: list[Ints] = [np.empty(0, np.int64) for _ in stores]
 
+    def arriving(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> None:
+        """Find out what share of the rows can be kept."""
+        if self.sampler is not None:
+            streams = self._spec.streams
+            self.sampler.arriving({s: times_of(t, streams[s]) for s, t in batch.items() if t is not None})
+
+    def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
+        """Everything: any row may have to leave."""
+        return dict.fromkeys(range(len(self.stores)), (Reach(),))
+
+    def admit(self, stream: int, count: int) -> Bools | None:
+        """A sample, where one is asked for."""
+        admitted = super().admit(stream, count)
+        if self.sampler is None:
+            return admitted
+        sampled = self.sampler.admit(stream, count)
+        return sampled if admitted is None else admitted & sampled
+
     def entered(self, stream: int, rows: Ints) -> None:
         """They will arrive when all are joined."""
         super().entered(stream, rows)
+        if self.sampler is not None:
+            self.stores[stream].weigh(rows, self.sampler.weights(self.stores[stream].times.take(rows)))
         self._new[stream] = rows
         self._slot_of[stream].extend(np.full(len(rows), -1))
 
@@ -121,6 +170,28 @@ class Evicting(Learning):
     def expired(self, stream: int, rows: Ints) -> None:
         """Rows are out of reach of anything that may still come."""
         self.buffer.expire(self._slot_of[stream].values.take(rows))
+
+    def notes(self, order: Sequence[Ints]) -> bytes | None:
+        """What must be written down beside the rows, which are in the given order."""
+        slots = [own.values.take(rows) for own, rows in zip(self._slot_of, order, strict=True)]
+        sampled = None if self.sampler is None else self.sampler.notes()
+        return pickle.dumps({"buffer": self.buffer.notes(np.concatenate(slots)), "sampler": sampled})
+
+    def recall(self, notes: bytes, order: Sequence[Ints]) -> None:
+        """Go on from what was written down; the rows are there, in the same order."""
+        known = pickle.loads(notes)
+        counts = [len(rows) for rows in order]
+        slots = self.buffer.slots.take(sum(counts))
+        self._row_of = np.zeros(self.buffer.slots.size, np.int64)
+        for stream, (rows, own) in enumerate(
+            zip(order, np.split(slots, np.cumsum(counts)[:-1]), strict=True)
+        ):
+            self._slot_of[stream] = Growing(np.full(self.stores[stream].size, -1))
+            self._slot_of[stream].values[rows] = own
+            self._row_of[own] = rows
+        self.buffer.recall(known["buffer"], slots, np.repeat(np.arange(len(order)), counts))
+        if self.sampler is not None:
+            self.sampler.recall(known["sampler"])
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """Slots follow their rows."""

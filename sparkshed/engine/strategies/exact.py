@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import pyarrow as pa
+
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Reach
@@ -36,6 +38,9 @@ class Exact:
     def configure(self, configuration: Configuration) -> None:
         """Follow a new configuration from the next micro-batch on."""
         self.configuration = configuration
+
+    def arriving(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> None:
+        """Nothing is decided in advance."""
 
     def admit(self, stream: int, count: int) -> Bools | None:
         """Every row enters."""
@@ -78,6 +83,13 @@ class Exact:
 
     def expired(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
+
+    def notes(self, order: Sequence[Ints]) -> bytes | None:
+        """Nothing."""
+        return None
+
+    def recall(self, notes: bytes, order: Sequence[Ints]) -> None:
+        """Nothing."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""

@@ -1,36 +1,29 @@
-"""The join with a limit on what its windows hold, and no limit on its work."""
+"""Strategies whose windows have a limit: nothing else limited, or their work as well."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from sparkshed.engine.arrays import Ints
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.strategies.evicting import Evicting
+from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.protocol import Part
-from sparkshed.planner.buffering import Buffering
-from sparkshed.planner.configuration import Configuration
+from sparkshed.engine.strategies.randomdrop import RandomDrop
 
 
 class Limited(Evicting):
     """Every row probes everything that is there."""
 
-    def __init__(
-        self, configuration: Configuration, buffering: Buffering, generator: np.random.Generator
-    ) -> None:
-        """Start with empty windows.
-
-        Args:
-            configuration: The orders.
-            buffering: The limit, and who leaves.
-            generator: Decides what is left to chance.
-        """
-        super().__init__(configuration, generator)
-        self.buffering = buffering
-
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Every row probes everything."""
         self.tally.directions[origin].rows += self.stand_for(origin, rows)
         yield Part(rows, EVERYTHING, self.observe)
+
+
+class LimitedGrubJoin(Evicting, GrubJoin):
+    """Rows probe what is worth it, of what is there; credit is for the results that they find."""
+
+
+class LimitedRandomDrop(Evicting, RandomDrop):
+    """Some rows never enter, and some of the others leave."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+import pyarrow as pa
+
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import Probing, Reach
@@ -74,6 +76,9 @@ class Strategy(Protocol):
     def configure(self, configuration: Configuration) -> None:
         """Follow a new configuration from the next micro-batch on."""
 
+    def arriving(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> None:
+        """The rows of a micro-batch, before any of them is taken in."""
+
     def admit(self, stream: int, count: int) -> Bools | None:
         """Which of the new rows of a stream enter the join; None if all do."""
 
@@ -103,6 +108,16 @@ class Strategy(Protocol):
 
     def expired(self, stream: int, rows: Ints) -> None:
         """Rows of a stream left the windows because nothing that may still come can match them."""
+
+    def notes(self, order: Sequence[Ints]) -> bytes | None:
+        """What must be written down of the strategy between micro-batches; None if that is nothing.
+
+        Args:
+            order: The rows of each stream, in the order in which they are written down.
+        """
+
+    def recall(self, notes: bytes, order: Sequence[Ints]) -> None:
+        """Go on from what was written down; the rows are there, in the same order."""
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """The rows of a stream were numbered anew: row n was row `rows[n]`."""

@@ -36,7 +36,7 @@ class Controller:
         """Know the plan; figures of that name are its own."""
         self.name = name
         self.plan = plan
-        self.channel = Channel() if plan.shedding is not None else None
+        self.channel = Channel() if plan.steered else None
         self.runs: deque[Run] = deque(maxlen=_RUNS)
         self._boost = boost
 

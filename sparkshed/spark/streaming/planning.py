@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 
 from sparkshed.planner.assumptions import assumed
+from sparkshed.planner.buffering import buffering_of
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.layout import Resources
@@ -18,6 +19,7 @@ from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.watermarks import has_watermark, shape_of
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.errors import listing
+from sparkshed.sql.options import EVICTION
 
 
 def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Planned:
@@ -26,11 +28,12 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     static = tuple(not frame.isStreaming for frame in inputs.frames)
     expires = _watermarks(block, inputs)
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
+    hosts = choose_hosts(planned.logical, static, resources)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
-        hosts=choose_hosts(planned.logical, static, resources),
-        shedding=_shedding(planned.logical, planned),
-        follows=block.hint.budget is None,
+        hosts=hosts,
+        shedding=_shedding(planned.logical, planned, hosts.count),
+        follows=block.hint.budget is None and block.hint.strategy not in EVICTION,
         static=static,
         regain=0 if stateful or not expires else _longest(planned.logical),
         expires=expires,
@@ -40,7 +43,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     return replace(planned, physical=replace(planned.physical, streaming=streaming))
 
 
-def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
+def _shedding(plan: ShedJoin, planned: Planned, hosts: int) -> Shedding | None:
     if not plan.sheds:
         return None
     policy = replace(policy_of(plan.hint), follows=plan.hint.budget is None)
@@ -52,6 +55,7 @@ def _shedding(plan: ShedJoin, planned: Planned) -> Shedding | None:
         graph=JoinGraph(len(plan.names), plan.linking),
         seed=secrets.randbits(32) if plan.hint.seed is None else plan.hint.seed,
         configuration=Configuration(orders, shred=policy.shred),
+        buffering=buffering_of(plan.hint, hosts),
     )
 
 

@@ -42,7 +42,7 @@ class Run:
         self.id: str | None = None
         self.query: StreamingQuery | None = None
         self.is_over = False
-        self.loop = ControlLoop(plan, boost=boost) if plan.shedding is not None else None
+        self.loop = ControlLoop(plan, boost=boost) if plan.steered else None
         self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
         self._plan = plan
         self._channel = channel
