@@ -117,7 +117,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "gdj-fig3": Experiment(
         "output by initial credit",
         evicting.fig3,
-        Picture("percentile", ("output",), ("data", "method")),
+        Picture("percentile", ("output",), ("data", "start")),
         takes_data=True,
     ),
     "gdj-fig4": Experiment(

@@ -93,24 +93,14 @@ class Output:
     values: Ints
 
 
-def run(data: Data, buffering: Buffering | None = None, seed: int = 0, drop: float = 0.0) -> Output:
-    """Join all rows in micro-batches; exactly, if there is no limit.
-
-    Args:
-        data: The streams.
-        buffering: The limit.
-        seed: Of what is left to chance.
-        drop: The probability that a row is dropped before anything is done with it.
-    """
+def run(data: Data, buffering: Buffering | None = None, seed: int = 0) -> Output:
+    """Join all rows in micro-batches; exactly, if there is no limit."""
     spec = data.spec()
     rng = np.random.default_rng(seed)
     strategy = None if buffering is None else Limited(Configuration(spec.orders), buffering, rng)
     operator = JoinOperator(spec, strategy)
     values = np.zeros(1 + max(int(np.max(table[data.keys[0]])) for table in data.tables), np.int64)
-    tables = data.tables
-    if drop:
-        tables = tuple(own.filter(pa.array(rng.random(own.num_rows) >= drop)) for own in tables)
-    for until, batch in _batches(tables, round(data.window * SECOND * _BATCH)):
+    for until, batch in _batches(data.tables, round(data.window * SECOND * _BATCH)):
         for chunk in operator.process(batch):
             values += np.bincount(chunk.column(0).to_numpy(), minlength=len(values))
         operator.expire(until)
@@ -128,7 +118,7 @@ def _batches(tables: Sequence[pa.Table], step: int) -> Iterator[tuple[int, dict[
         taken = upto
 
 
-#: The policies of the paper, and those that it does not compare with.
+#: The policies that the paper compares with, and all others.
 PAPER = ("prob", "age", "fifo", "rand")
 OTHERS = (*PAPER, "lru", "lfu")
 POLICIES = ("gdj", *OTHERS)
