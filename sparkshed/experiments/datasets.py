@@ -25,10 +25,10 @@ def synthetic(settings: Settings, window: float = 60.0, values: int = 100) -> Da
     return Data("synthetic", tables, window)
 
 
-def stock(settings: Settings, window: float = 60.0, m: int = 2, seconds: float = 420.0) -> Data:
-    """One market in m places; quick runs have at most two minutes of it."""
-    seconds = min(seconds, 120.0) if settings.quick else seconds
-    return Data("stock-like", market_tables(m, seconds, settings.seed), window)
+def stock(settings: Settings, window: float = 60.0, m: int = 2, rate: float = 23.0) -> Data:
+    """One market in m places; quick runs have two minutes of it."""
+    seconds = 120.0 if settings.quick else 420.0
+    return Data("stock-like", market_tables(m, seconds, settings.seed, rate), window)
 
 
 def weather(settings: Settings) -> Data:
