@@ -186,6 +186,8 @@ class Report:
         completeness: Results delivered and missed.
         tally: What was learned.
         rows: Rows that its windows hold.
+        memory: What they may hold, in rows or in bytes; 0 without a limit.
+        drop: The probability with which rows are sampled out in front of them.
         state_bytes: Size of its windows in the state store.
         reads: Blobs that were read from the state store.
         read_bytes: Their size.
@@ -202,6 +204,8 @@ class Report:
     completeness: Completeness
     tally: Tally
     rows: int = 0
+    memory: int = 0
+    drop: float = 0.0
     state_bytes: int = 0
     reads: int = 0
     read_bytes: int = 0

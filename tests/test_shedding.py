@@ -118,3 +118,20 @@ def test_a_budget_of_almost_nothing_finds_almost_nothing(cameras, strategy):
     found = rows(cameras, statement(SCANNED, strategy, "budget=1e-9", "seed=5"))
     assert found <= whole
     assert sum(found.values()) < 0.02 * sum(whole.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (SCANNED, ("gdj", "memory=300")),
+        (EQUAL, ("prob", "memory=40 KB", "diffuse=hash:2")),
+        (SCANNED, ("grubjoin", "memory=300", "evict=lru", "budget=0.5")),
+    ],
+    ids=["rows", "bytes", "work, too"],
+)
+def test_windows_with_a_limit(cameras, text, options):
+    whole = rows(cameras, statement(text))
+    found = rows(cameras, statement(text, *options, "seed=5"))
+    assert found <= whole
+    assert 0.02 * sum(whole.values()) < sum(found.values()) < sum(whole.values())
+    assert rows(cameras, statement(text, *options, "seed=5")) == found

@@ -6,7 +6,7 @@ import pytest
 
 from sparkshed.sql.errors import HintError, UnavailableError
 from sparkshed.sql.hint import ShedHint, parse_hint
-from sparkshed.sql.options import OPTIONS, STRATEGIES, Diffusion, Memory
+from sparkshed.sql.options import EVICTION, OPTIONS, STRATEGIES, Diffusion, Memory
 
 
 def test_strategy_and_options() -> None:
@@ -104,15 +104,27 @@ def test_every_option_is_described(name: str) -> None:
     assert set(option.strategies) <= set(STRATEGIES)
 
 
-@pytest.mark.parametrize("strategy", ["adaptive", "dual", "gdj", "prob", "age", "lru", "lfu", "fifo", "rand"])
+@pytest.mark.parametrize("strategy", ["adaptive", "dual"])
 def test_known_but_unavailable(strategy: str) -> None:
     with pytest.raises(UnavailableError, match=strategy):
         parse_hint(f"/*+ SHED({strategy}) */")
 
 
+@pytest.mark.parametrize("strategy", EVICTION)
+def test_memory_strategies_need_a_limit(strategy: str) -> None:
+    with pytest.raises(HintError, match="needs a limit"):
+        parse_hint(f"/*+ SHED({strategy}) */")
+    hint, _ = parse_hint(f"/*+ SHED({strategy}, 'memory=64 MB', 'buffers=proportional', 'sample=auto') */")
+    assert hint is not None
+    assert (hint.memory, hint.evict, hint.sample) == (Memory(64 << 20, "bytes"), strategy, "auto")
+
+
 @pytest.mark.parametrize(
     "comment",
     [
+        "/*+ SHED(grubjoin, 'evict=lru') */",
+        "/*+ SHED(gdj, 'memory=10', 'evict=lru') */",
+        "/*+ SHED(exact, 'memory=10') */",
         "/*+ SHED(exact */",
         "/*+ SHED exact */",
         "/*+ SHED(exact) 'seed=1' */",

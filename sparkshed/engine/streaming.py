@@ -26,6 +26,7 @@ from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.pacing import efforts_of
 from sparkshed.engine.steering import Steering
+from sparkshed.engine.strategies.evicting import drop_of, limit_of
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.timing import times_of
 from sparkshed.planner.adaptation import Adapter
@@ -164,6 +165,8 @@ class StreamingJoin:
             completeness=completeness,
             tally=steering.tally or operator.strategy.take(),
             rows=operator.window_rows,
+            memory=limit_of(operator.strategy),
+            drop=drop_of(operator.strategy),
             state_bytes=manifest.size,
             reads=self._keeper.reads,
             read_bytes=self._keeper.read_bytes,

@@ -400,3 +400,24 @@ def test_only_the_user_can_write_decisions():
     finally:
         channel.close()
     assert not Path(channel.path).exists()
+
+
+@pytest.mark.parametrize("strategy", ["gdj", "lru"])
+def test_windows_with_a_limit(feeds, strategy):
+    spark, folder, whole = feeds
+    text = TEXT.format(hint=hint(strategy, "memory=40", "seed=3"))
+    as_tables(spark, folder, ["a", "b"])
+    batch = multiset(spark.sql(text))
+    as_streams(spark, folder, ["a", "b"])
+    plan = sparkshed.explain(spark, text)
+    assert f"Memory: 40 rows, evict={strategy}, buffers=unified" in plan
+    assert "Hosts: 1, routing=none" in plan
+    query = finished(start(spark.sql(text), folder))
+    history = sparkshed.history(query)
+    assert history["window_rows"].max() <= 40
+    assert history["a.evicted"].sum() + history["b.evicted"].sum() > 0
+    assert set(history["memory"]) == {40}
+    results = history["results"].sum()
+    assert results < sum(whole.values())
+    # Files hold as many rows of both streams, so rows of different files come out of order a little.
+    assert abs(results / sum(batch.values()) - 1) < 0.2

@@ -14,7 +14,7 @@ from sparkshed.engine.eviction.gdj import Gdj
 #: time for it, as where values drift. Most data want one or the other, or do not care.
 PERCENTILES = (0.03, 0.8)
 #: The share of the buffer in which the other one is tried, and rows that it has there at least.
-_TRIED, _FEWEST = 0.05, 8
+_TRIED, _FEWEST = 0.03, 8
 #: An epoch is so many times the rows that the buffer holds.
 _EPOCH = 0.5
 #: How much of what was known before an epoch counts after it, and epochs that must have passed.

@@ -19,7 +19,7 @@ from sparkshed.engine.partials import Partials
 from sparkshed.engine.probing import Reach
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
-from sparkshed.engine.strategies.protocol import Held, Leaving
+from sparkshed.engine.strategies.protocol import Held, Leaving, Strategy
 from sparkshed.engine.timing import times_of
 from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.completeness import Completeness
@@ -199,3 +199,14 @@ class Evicting(Learning):
         slots = self._slot_of[stream].values.take(rows)
         self._slot_of[stream] = Growing(slots)
         self._row_of[slots] = np.arange(len(slots))
+
+
+def limit_of(strategy: Strategy) -> int:
+    """What windows may hold, in rows or in bytes; 0 without a limit."""
+    return strategy.buffering.limit if isinstance(strategy, Evicting) else 0
+
+
+def drop_of(strategy: Strategy) -> float:
+    """The probability with which rows are sampled out."""
+    sampler = strategy.sampler if isinstance(strategy, Evicting) else None
+    return 0.0 if sampler is None else sampler.drop

@@ -14,6 +14,7 @@ FRACTIONS = (
     "missed",
     "missed_variance",
     "engine_seconds",
+    "drop",
 )
 _KINDS = ("arrived", "joined", "late", "null_time", "shed", "expired", "evicted")
 
@@ -23,7 +24,7 @@ def figures_of(plan: StreamingPlan) -> list[tuple[str, str]]:
     figures = [("z", "max"), ("beta", "max"), ("fixed_seconds", "max"), ("variable_seconds", "sum")]
     figures += [(name, "sum") for name in ("delivered", "missed", "missed_variance")]
     figures += [(name, "sum") for name in ("window_rows", "state_bytes", "state_reads", "state_read_bytes")]
-    figures.append(("engine_seconds", "max"))
+    figures += [("engine_seconds", "max"), ("memory", "sum"), ("drop", "max")]
     for number, stream in enumerate(plan.spec.streams):
         copied = plan.hosts.keys is None and number != plan.hosts.master
         figures += [(f"{stream.name}_{kind}", "max" if copied else "sum") for kind in _KINDS]
@@ -38,6 +39,7 @@ def numbers_of(report: Report) -> list[float]:
     numbers.append(told.get("unit", 0.0) * sum(report.work))
     numbers += [share.delivered, share.missed, share.variance]
     numbers += [report.rows, report.state_bytes, report.reads, report.read_bytes, report.seconds]
+    numbers += [report.memory, report.drop]
     for counts, work in zip(report.streams, report.work, strict=True):
         numbers += [counts[kind] for kind in _KINDS]
         numbers.append(work)

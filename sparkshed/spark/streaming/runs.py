@@ -134,6 +134,8 @@ class Run:
             "total_completeness_low": self._total.interval[0],
             "total_completeness_high": self._total.interval[1],
             "window_rows": sum(own.rows for own in reports),
+            "memory": sum(own.memory for own in reports),
+            "drop": max(own.drop for own in reports),
             "state_bytes": sum(own.state_bytes for own in reports),
             "state_reads": sum(own.reads for own in reports),
             "state_read_bytes": sum(own.read_bytes for own in reports),
