@@ -32,7 +32,7 @@ def correlated_pair(
         seed: Of both.
 
     >>> one, other = correlated_pair("inverse", 100, 10)
-    >>> [np.bincount(table["k"]).argmax() for table in (one, other)]
+    >>> [int(np.bincount(table["k"]).argmax()) for table in (one, other)]
     [0, 99]
     """
     rng = np.random.default_rng(seed)
