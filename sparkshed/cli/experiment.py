@@ -15,6 +15,7 @@ from sparkshed.cli.errors import CliError
 from sparkshed.experiments.catalogue import EXPERIMENTS
 from sparkshed.experiments.result import Contradiction, Result, Settings
 from sparkshed.sql.errors import listing, suggest
+from sparkshed.workloads.recorded import DataError
 
 _MISSING = "{} is needed to draw the picture: pip install 'sparkshed[experiments]'"
 
@@ -27,6 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on stdout")
     parser.add_argument("--quick", action="store_true", help="few points and short runs: some seconds")
     parser.add_argument("--out", type=Path, default=Path(), help="folder for the picture (default: here)")
+    parser.add_argument("--data", type=Path, help="parquet or CSV with columns stream, ts and values to join")
+    parser.add_argument("--key", metavar="COLUMN", help="the column of --data to join (default: the first)")
+    parser.add_argument(
+        "--streams",
+        metavar="NAMES",
+        type=lambda names: tuple(names.split(",")),
+        help="the streams of --data, like a,b; a/2014 is one year of a (default: the first two)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of streams and choices (default: %(default)s)")
 
 
@@ -40,15 +49,21 @@ def run(args: argparse.Namespace) -> int:
     if experiment is None:
         msg = f"there is no experiment `{args.name}`.{suggest(args.name, EXPERIMENTS)} "
         raise CliError(msg + f"Experiments: {listing(EXPERIMENTS)}.")
+    if args.data is not None and not experiment.takes_data:
+        others = [name for name, own in EXPERIMENTS.items() if own.takes_data]
+        msg = f"{args.name} has streams of its own; --data is for {listing(others)}."
+        raise CliError(msg)
     try:
         args.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         msg = f"the picture cannot go to {args.out}: {error.strerror}. Name another folder with --out."
         raise CliError(msg) from error
-    settings = Settings(quick=args.quick, seed=args.seed)
+    settings = Settings(args.quick, args.seed, args.data, args.key, args.streams)
     try:
         with _progress(args.name) as report:
             result = experiment.run(replace(settings, progress=report))
+    except DataError as error:
+        raise CliError(str(error)) from error
     except Contradiction as error:
         print(f"{args.name} contradicts itself: {error}", file=sys.stderr)
         return 1

@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import budgets, bursts, choosing, following, output, partial, saving, selecting
+from sparkshed.experiments import (
+    budgets,
+    bursts,
+    choosing,
+    evicting,
+    following,
+    general,
+    locality,
+    output,
+    partial,
+    saving,
+    selecting,
+)
 from sparkshed.experiments.result import Result, Settings
+from sparkshed.experiments.windowed import POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +43,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment."""
+    """One experiment; `takes_data` if it can run on a file that the user has."""
 
     title: str
     run: Callable[[Settings], Result]
     picture: Picture
+    takes_data: bool = False
 
 
 _RATES = ("grubjoin", "randomdrop")
@@ -117,4 +131,43 @@ EXPERIMENTS: dict[str, Experiment] = {
         "output by basic window", selecting.fig9, Picture("b", ("adaptive",), ("indexed", "kappa"), bars=True)
     ),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
+    "gdj-fig2.1": Experiment(
+        "how soon values come again",
+        locality.fig2,
+        Picture("cache", ("hits", "shuffled"), ("data",)),
+        takes_data=True,
+    ),
+    "gdj-fig3": Experiment(
+        "output by initial credit",
+        evicting.fig3,
+        Picture("percentile", ("output",), ("data", "start")),
+        takes_data=True,
+    ),
+    "gdj-fig4": Experiment(
+        "output by buffer size", evicting.fig4, Picture("buffer", POLICIES, ("data",)), takes_data=True
+    ),
+    "gdj-fig5": Experiment(
+        "output by window and by domain", evicting.fig5, Picture("value", POLICIES, ("varied",))
+    ),
+    "gdj-fig6": Experiment(
+        "one buffer for two joins", general.fig6, Picture("policy", ("results",), bars=True)
+    ),
+    "gdj-fig7": Experiment(
+        "output by streams and attributes", general.fig7, Picture("value", general.FREE, ("varied",))
+    ),
+    "gdj-fig8": Experiment(
+        "output by the skew of attributes", general.fig8, Picture("skew_2", ("gdj", "rand"), ("skew_1",))
+    ),
+    "gdj-fig9": Experiment(
+        "samples: output and distortion (SSE)",
+        general.fig9,
+        Picture("p", ("output", "sse"), ("data", "policy")),
+        takes_data=True,
+    ),
+    "gdj-fig10": Experiment(
+        "samples: output and distortion (KL)",
+        general.fig10,
+        Picture("p", ("output", "kl"), ("data", "policy")),
+        takes_data=True,
+    ),
 }

@@ -36,7 +36,8 @@ def draw(experiment: Experiment, result: Result, folder: Path) -> Path:
     axes.set_ylabel(", ".join(picture.ys) if len(picture.ys) < 3 else "")
     axes.set_title(f"{result.name}: {experiment.title}")
     if len(lines) > 1:
-        axes.legend(fontsize="x-small")
+        # Looking for the best place takes long where there are many lines.
+        axes.legend(fontsize="x-small", loc="best" if len(lines) < 8 else "upper left")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{result.name}.png"
     figure.savefig(path, dpi=100)

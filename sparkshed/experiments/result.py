@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
@@ -20,11 +21,17 @@ class Settings:
     Attributes:
         quick: Take few points and short runs, for a look and for tests.
         seed: Of streams and of random choices.
+        data: A file with streams to use instead of generated ones.
+        key: The column of it that is joined.
+        streams: The streams of it that are joined.
         progress: Is told how many parts of how many are done, and what comes next.
     """
 
     quick: bool = False
     seed: int = 0
+    data: Path | None = None
+    key: str | None = None
+    streams: tuple[str, ...] | None = None
     progress: Callable[[int, int, str], None] = lambda done, total, label: None
 
 

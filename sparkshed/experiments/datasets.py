@@ -1,0 +1,55 @@
+"""The streams of the experiments with limited windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from sparkshed.experiments.feeds import SECOND
+from sparkshed.experiments.result import Settings
+from sparkshed.experiments.windowed import Data
+from sparkshed.workloads.bursty import DAY, market_tables, renewal_tables
+from sparkshed.workloads.recorded import airport_tables, file_tables
+
+#: Rows of a stream that the window over a file holds on average.
+_HELD = 240
+_HOUR = 3600.0
+
+
+def synthetic(settings: Settings, window: float = 60.0, values: int = 100) -> Data:
+    """Two streams of one day with Zipf's law and Pareto's; a second stands for a minute."""
+    part = 0.25 if settings.quick else 1.0
+    seeds = [2 * settings.seed + k for k in range(2)]
+    tables = renewal_tables(seeds, round(4800 * part), DAY * part, values)
+    return Data("synthetic", tables, window)
+
+
+def stock(settings: Settings, window: float = 60.0, m: int = 2, rate: float = 23.0) -> Data:
+    """One market in m places; quick runs have two minutes of it."""
+    seconds = 120.0 if settings.quick else 420.0
+    return Data("stock-like", market_tables(m, seconds, settings.seed, rate), window)
+
+
+def weather(settings: Settings) -> Data:
+    """The dew points at two airports, each hour of half a year; the window has ten days."""
+    tables = airport_tables("dewp", ("EWR", "JFK"), 1200 if settings.quick else 4400)
+    return Data("weather", tables, 240 * _HOUR)
+
+
+def given(settings: Settings) -> Data | None:
+    """The file that the user named, if any."""
+    if settings.data is None:
+        return None
+    tables = file_tables(settings.data, settings.key, settings.streams)
+    if settings.quick:
+        tables = tuple(table.slice(0, 1200) for table in tables)
+    data = Data(settings.data.stem, tables, 1.0)
+    times = tables[0]["ts"].cast(pa.int64()).to_numpy()
+    return replace(data, window=_HELD * (int(times[-1]) - int(times[0])) / SECOND / len(times))
+
+
+def datasets(settings: Settings) -> list[Data]:
+    """What experiments run on: the user's file if there is one."""
+    own = given(settings)
+    return [own] if own else [synthetic(settings), stock(settings), weather(settings)]
