@@ -31,7 +31,7 @@ class Resources:
 def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
     """The layout, and how many times over rows are sent in it."""
     routing, hosts = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
-    if routing == "none":
+    if routing == "none" or plan.hint.rows is not None:
         return Layout(_master(plan)), 1.0
     keys = common_keys(plan)
     groups = hosts or _group_count(plan, resources)

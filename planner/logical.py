@@ -48,7 +48,7 @@ class ShedJoin:
     @property
     def sheds(self) -> bool:
         """Whether less than all the work may be done; in streaming that can depend on the load."""
-        if self.hint.strategy not in ("grubjoin", "randomdrop"):
+        if self.hint.strategy not in ("grubjoin", "randomdrop", "dual"):
             return False
         return self.streaming if self.hint.budget is None else self.hint.budget < 1 or self.streaming
 

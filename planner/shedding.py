@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sparkshed.planner.adaptation import Adapter, Policy
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dropping import DropAdapter
+from sparkshed.planner.dualling import DualAdapter
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import DirectionModel
@@ -57,8 +58,11 @@ class Shedding:
 
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""
-        kind = HarvestAdapter if self.strategy == "grubjoin" else DropAdapter
+        kinds: dict[str, type[Adapter]] = {"grubjoin": HarvestAdapter, "dual": DualAdapter}
+        kind = kinds.get(self.strategy, DropAdapter)
         adapter = kind(self.configuration, spec.slices, self.graph, self.policy)
+        if isinstance(adapter, DualAdapter):
+            adapter.knows(spec)
         adapter.learned = None if self.prior is None else self.prior.copy()
         return adapter
 

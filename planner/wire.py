@@ -38,6 +38,7 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         # Checkpoints may have been written before these were known.
         sifts=tuple(data.get("sifts", ())),
         tries=tuple(data.get("tries", ())),
+        rear=tuple(data.get("rear", ())),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
     )
@@ -78,6 +79,8 @@ def _direction(own: DirectionTally) -> dict[str, Any]:
         "work": own.work,
         "sifted": own.sifted,
         "harvested": own.harvested.tolist(),
+        "joined": own.joined,
+        "yields": [_numbers(counts) for counts in own.yields],
         "lags": [[target, _numbers(counts)] for target, counts in own.lags.items()],
         "hops": [
             [
@@ -113,6 +116,8 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
             for joined, target, probes, searches, pairs, touched, partials, sizes in data["hops"]
         },
         np.array(data["harvested"], np.float64),
+        data.get("joined", 0.0),
+        np.array(data.get("yields", ((), ())), np.float64),
     )
 
 

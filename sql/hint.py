@@ -83,6 +83,11 @@ class ShedHint:
         return self.options.get("histograms", "pairwise") == "per_stream"
 
     @property
+    def rows(self) -> int | None:
+        """n, the rows of each window, where windows are counted in rows."""
+        return cast("int | None", self.options.get("rows"))
+
+    @property
     def seed(self) -> int | None:
         """Seed of everything random, if written."""
         return cast("int | None", self.options.get("seed"))
@@ -237,7 +242,25 @@ def _available(hint: ShedHint) -> ShedHint:
                 f"available: {listing(o.name for o in OPTIONS.values() if o.available)}."
             )
             raise UnavailableError(msg)
+    if hint.strategy == "dual":
+        _check_dual(hint)
     if hint.diffusion.routing == "ctr":
         msg = "SHED option `diffuse=ctr` is not available in this version yet. Use `auto`, `hash` or `atr`."
         raise UnavailableError(msg)
     return hint
+
+
+def _check_dual(hint: ShedHint) -> None:
+    """Windows counted in rows need their number, and one host that sees all rows."""
+    if hint.rows is None:
+        msg = (
+            "strategy `dual` joins over the last rows of each stream, and needs their number. "
+            "Write it as /*+ SHED(dual, 'rows=400') */."
+        )
+        raise HintError(msg)
+    if hint.diffusion.routing not in ("auto", "none"):
+        msg = (
+            f"strategy `dual` runs on one host, because the last rows of a stream are those of all hosts; "
+            f"`diffuse={hint.diffusion.routing}` was found. Remove it."
+        )
+        raise HintError(msg)

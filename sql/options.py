@@ -13,7 +13,7 @@ EVICTION = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
 STRATEGIES = ("exact", *CPU, *EVICTION)
 
 #: Strategies that run in this version; the others are refused by name.
-AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop")
+AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop", "dual")
 
 HARVESTS = ("lagrange", "greedy", "greedy_reverse", "greedy_double", "exhaustive")
 METRICS = ("best_output", "best_output_per_cost", "best_delta")
@@ -293,9 +293,10 @@ OPTIONS: dict[str, Option] = {
             "rows",
             "–",
             "a whole number of rows, at least 1",
-            "row windows for `dual`",
+            "join over the last so many rows of each stream; required by `dual`, which needs no time bounds then",
             ("dual",),
             _rows,
+            available=True,
         ),
         Option(
             "diffuse",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.sql.errors import BoundError, PlanError
+from sparkshed.sql.predicate import Equality
 
 
 def check_runnable(plan: ShedJoin) -> ShedJoin:
@@ -23,4 +24,23 @@ def check_runnable(plan: ShedJoin) -> ShedJoin:
             "Use `atr` or `auto`, or join every stream by equality on the same key."
         )
         raise PlanError(msg)
+    if plan.hint.rows is not None:
+        _check_rows(plan)
     return plan
+
+
+def _check_rows(plan: ShedJoin) -> None:
+    """Windows of rows are for two streams that are joined by equality."""
+    if len(plan.names) != 2:
+        msg = (
+            f"strategy `dual` joins two streams, and {len(plan.names)} were found. "
+            "Use `grubjoin`, with time bounds between the streams."
+        )
+        raise PlanError(msg)
+    if not any(isinstance(predicate.form, Equality) for predicate in plan.linking):
+        msg = (
+            f"strategy `dual` needs an equality between `{plan.names[0]}` and `{plan.names[1]}`, such as "
+            f"{plan.names[0]}.k = {plan.names[1]}.k: it judges rows by how often their value occurs. Use "
+            "`grubjoin` or `adaptive` for other conditions, with time bounds between the streams."
+        )
+        raise PlanError(msg)

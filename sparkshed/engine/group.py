@@ -7,25 +7,26 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints
-from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.strategies.dual import Dual
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.randomdrop import RandomDrop
+from sparkshed.engine.timing import times_of as times_of
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.physical import JoinSpec, StreamExec
+from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.shedding import Shedding
 
 #: Master rows between two adaptations, at least, and the number of adaptations, at most.
 _LEAST_ROWS = 256
 STEPS = 16
-_NEVER = 2**63 - 1
+#: The same where all streams are in the order of time, and rows may wait in front of the join.
+_MORE_STEPS = 64
 #: The share of its results that a pilot row looks for at least, however small the budget.
 _LEAST_SEEN = 0.01
 
-STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop}
+STRATEGIES: dict[str, type[Learning]] = {"grubjoin": GrubJoin, "randomdrop": RandomDrop, "dual": Dual}
 
 
 def join_group(
@@ -43,6 +44,9 @@ def join_group(
         shedding: What is shed; None for the exact join.
         number: Of the group, so that groups draw different random numbers.
     """
+    if spec.rows is not None and shedding is not None:
+        yield from in_order(spec, streams, shedding, number)
+        return
     others = {stream: rows for stream, rows in streams.items() if stream != master}
     rows = streams[master]
     if shedding is None:
@@ -59,6 +63,24 @@ def join_group(
     for portion in portions(spec, {master: rows}):
         yield from operator.process(portion)
         strategy.configure(adapter.adapt(strategy.take(), shedding.budget))
+
+
+def in_order(
+    spec: JoinSpec, streams: Mapping[int, pa.Table], shedding: Shedding, number: int
+) -> Iterator[pa.RecordBatch]:
+    """The results of a group whose windows are counted in rows: all streams in the order of time."""
+    seed = (shedding.seed, number)
+    strategy = strategy_of(shedding, shedding.configuration, seed)
+    assert isinstance(strategy, Dual)
+    operator = JoinOperator(spec, strategy, derived(seed))
+    adapter = shedding.adapter(spec)
+    for portion in portions(spec, streams, _MORE_STEPS):
+        yield from operator.process(portion)
+        operator.tidy()
+        if shedding.budget < 1:
+            strategy.configure(adapter.adapt(strategy.take(), shedding.budget))
+    strategy.closing = True
+    yield from operator.process({})
 
 
 def pilot_group(
@@ -111,14 +133,3 @@ def portions(
         stop = {s: len(own) if end is None else int(own.searchsorted(end)) for s, own in times.items()}
         yield {s: ordered[s].slice(begin[s], stop[s] - begin[s]) for s in rows}
         begin = stop
-
-
-def times_of(table: pa.Table, stream: StreamExec) -> Ints:
-    """The time of each row in microseconds; rows without one come last."""
-    column = normalise(table.column(stream.time).combine_chunks(), stream.types[stream.time])
-    known = validity(column)
-    if known is None:
-        return decode_times(column, stream.types[stream.time])
-    times = np.full(len(column), _NEVER)
-    times[known] = decode_times(column.drop_null(), stream.types[stream.time])
-    return times

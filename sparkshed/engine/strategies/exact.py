@@ -8,7 +8,7 @@ from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.protocol import Held, Part
+from sparkshed.engine.strategies.protocol import Arranged, Batch, Held, Part
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -41,6 +41,10 @@ class Exact:
         """Every row enters."""
         return None
 
+    def arrange(self, batch: Batch) -> Arranged:
+        """All rows are joined at once."""
+        return Arranged((batch,))
+
     def entered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
 
@@ -60,6 +64,10 @@ class Exact:
         """Rows stay until they expire."""
         return ()
 
+    def charges(self) -> Sequence[int]:
+        """All work is counted by the operator."""
+        return ()
+
     def take(self) -> Tally:
         """What was learned since the last call."""
         taken, self.tally = self.tally, Tally.empty(len(self.tally.directions), self._buckets)
@@ -74,6 +82,13 @@ class Exact:
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
+
+    def notes(self) -> bytes | None:
+        """Nothing is kept."""
+        return None
+
+    def recall(self, blob: bytes) -> None:
+        """Nothing was kept."""
 
     def deliver(self, results: Partials | Candidates) -> None:
         """Count results that are emitted."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
@@ -41,12 +43,23 @@ class Held(NamedTuple):
     results: Partials
 
 
+#: Rows of a micro-batch by stream.
+Batch = Mapping[int, pa.Table]
+
+
+class Arranged(NamedTuple):
+    """Rows that are joined now, batch by batch, and how many of each stream were dropped for good."""
+
+    batches: Sequence[Batch]
+    dropped: Sequence[int] = ()
+
+
 class Strategy(Protocol):
     """Decides about rows and probes; the operator does the joining.
 
-    For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`parts` for
-    every direction, :meth:`release` and :meth:`settle` at the end, and :meth:`leaving` when the new rows are
-    in the windows.
+    For each micro-batch the operator calls :meth:`admit` for every stream, and :meth:`arrange` for all. For
+    each batch that comes out of that it calls :meth:`entered`, :meth:`parts` for every direction,
+    :meth:`release`, :meth:`leaving` when the new rows are in the windows, :meth:`charges` and :meth:`settle`.
 
     Attributes:
         configuration: What it does.
@@ -70,6 +83,9 @@ class Strategy(Protocol):
     def admit(self, stream: int, count: int) -> Bools | None:
         """Which of the new rows of a stream enter the join; None if all do."""
 
+    def arrange(self, batch: Batch) -> Arranged:
+        """The rows to be joined now, of those that were admitted and those that waited."""
+
     def entered(self, stream: int, rows: Ints) -> None:
         """The row numbers of the new rows that entered."""
 
@@ -85,6 +101,9 @@ class Strategy(Protocol):
     def leaving(self) -> Sequence[Ints]:
         """Rows of each stream that leave the windows, now that the micro-batch is joined."""
 
+    def charges(self) -> Sequence[int]:
+        """Work units of each stream's rows in the micro-batch that the operator does not count itself."""
+
     def take(self) -> Tally:
         """What was learned since the last call."""
 
@@ -93,3 +112,9 @@ class Strategy(Protocol):
 
     def renumbered(self, stream: int, rows: Ints) -> None:
         """The rows of a stream were numbered anew: row n was row `rows[n]`."""
+
+    def notes(self) -> bytes | None:
+        """What must not be forgotten between micro-batches besides the windows; None if there is nothing."""
+
+    def recall(self, blob: bytes) -> None:
+        """Go on from notes, with the windows restored."""
