@@ -207,7 +207,12 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
         lines.append(f"Watermark: {duration_text(plan.regain)} later behind the join, for its older rows")
     else:
         lines.append("Watermark: that of the operators in front of the join")
-    if plan.shedding is not None:
+    if plan.spec.rows is not None:
+        lines.append(f"Rows: the last {plan.spec.rows} of each stream")
+    if plan.shedding is not None and plan.shedding.strategy == "dual":
+        adapt = duration_text(round(plan.shedding.policy.adapt * 1_000_000))
+        lines.append(f"Control: every {adapt}, k_r and k_f by the yields of rows")
+    elif plan.shedding is not None:
         policy = plan.shedding.policy
         adapt = duration_text(round(policy.adapt * 1_000_000))
         lines.append(f"Control: every {adapt}, harvest={policy.chooser}, shred={policy.shred:g}")

@@ -48,7 +48,10 @@ class ShedJoin:
     @property
     def sheds(self) -> bool:
         """Whether less than all the work may be done; in streaming that can depend on the load."""
-        if self.hint.strategy not in ("grubjoin", "randomdrop", "dual"):
+        if self.hint.rows is not None:
+            # Windows of rows are the strategy's, with all the work, too.
+            return True
+        if self.hint.strategy not in ("grubjoin", "randomdrop"):
             return False
         return self.streaming if self.hint.budget is None else self.hint.budget < 1 or self.streaming
 

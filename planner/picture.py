@@ -17,6 +17,9 @@ def shed_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     if shedding is None:
         return
     policy, configuration = shedding.policy, shedding.configuration
+    if shedding.strategy == "dual":
+        yield from _dual_lines(shedding, physical.spec, names)
+        return
     if shedding.strategy == "grubjoin":
         chooser = policy.chooser + (f":{policy.metric}" if policy.chooser.startswith("greedy") else "")
         histograms = "per_stream" if policy.per_stream else "pairwise"
@@ -27,6 +30,16 @@ def shed_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
         kept = ", ".join(f"{name}={share:.3g}" for name, share in zip(names, configuration.keep, strict=True))
         yield f"Keep: {kept}"
     yield _expected(shedding)
+
+
+def _dual_lines(shedding: Shedding, spec: JoinSpec, names: Sequence[str]) -> Iterator[str]:
+    """Windows of rows, and what the sample makes of them."""
+    yield f"Rows: the last {spec.rows} of each stream"
+    if shedding.speed is not None:
+        configuration = shedding.configuration
+        rear = ", ".join(f"{name}={share:.3g}" for name, share in zip(names, configuration.rear, strict=True))
+        front = 1 - min(configuration.keep)
+        yield f"Shed: k_r {rear}, k_f={front:.3g}, V_opt={shedding.speed:.3g} of the input rate"
 
 
 def _expected(shedding: Shedding) -> str:

@@ -45,7 +45,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Shedding:
-    """How a join sheds load; picklable, and the same on every worker."""
+    """How a join sheds load; picklable, and the same on every worker.
+
+    `speed` is V_opt of dual windows over the rate of the input, if that is expected.
+    """
 
     strategy: str
     budget: float
@@ -55,6 +58,7 @@ class Shedding:
     configuration: Configuration
     prior: Tally | None = None
     expectation: Expectation | None = None
+    speed: float | None = None
 
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""

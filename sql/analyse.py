@@ -194,9 +194,9 @@ class _Analysis:
         if len(found) != 1:
             which = f"{listing(found)} are" if found else "none is"
             msg = (
-                f"the last rows of `{relation.name}` are those with the latest times, so it needs one column of "
-                f"type TIMESTAMP or DATE, and {which} there. Leave one in a sub-query, or name the one to use in a "
-                f"time bound."
+                f"the last rows of `{relation.name}` are those with the latest times, so it needs one column "
+                f"of type TIMESTAMP or DATE, and {which} there. Leave one in a sub-query, or name the one to "
+                f"use in a time bound."
             )
             raise BoundError(msg)
         return self._scope.qualified(number, found[0])

@@ -293,7 +293,7 @@ OPTIONS: dict[str, Option] = {
             "rows",
             "–",
             "a whole number of rows, at least 1",
-            "join over the last so many rows of each stream; required by `dual`, which needs no time bounds then",
+            "join over the last so many rows of each stream; required by `dual`, which needs no time bounds",
             ("dual",),
             _rows,
             available=True,

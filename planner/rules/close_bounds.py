@@ -10,7 +10,7 @@ from sparkshed.sql.bounds import BoundMatrix
 
 
 def closed_bounds(block: JoinBlock) -> BoundMatrix:
-    """The closed matrix of a block; raises when two streams have no bound between them, nor windows of rows."""
+    """The closed matrix of a block; raises when two streams have no bound, unless windows are of rows."""
     matrix = BoundMatrix.close(len(block.streams), block.bounds)
     if block.hint.rows is None:
         matrix.check(block.names, [stream.time_text for stream in block.streams])
