@@ -95,7 +95,9 @@ class DualAdapter(Adapter):
         full = joined / min(self.configuration.keep) * costs.full(float(pooled[1].sum() / pooled[0].sum()))
         if full <= 0:
             return throttle
-        self._owed += throttle * full - spent
+        owed = self._owed + throttle * full - spent
+        # A start without a plan costs a lot, and is not to starve all that follows.
+        self._owed = min(max(owed, -_MAKE_UP * throttle * full), _MAKE_UP * throttle * full)
         factor = 1 + self._owed / (throttle * full)
         return throttle * min(max(factor, 1 / _MAKE_UP), _MAKE_UP)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sparkshed.experiments import budgets, bursts, choosing, following, output, saving
+from sparkshed.experiments import budgets, bursts, choosing, dual, following, output, saving
 from sparkshed.experiments.result import Result, Settings
 
 
@@ -38,6 +38,7 @@ class Experiment:
 
 
 _RATES = ("grubjoin", "randomdrop")
+_DUAL = ("dual", "prob", "rand", "opt")
 
 EXPERIMENTS: dict[str, Experiment] = {
     "grubjoin-fig2": Experiment(
@@ -95,5 +96,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         budgets.budget,
         Picture("z", ("spent",), ("indexed", "seed")),
     ),
+    "dual-fig5": Experiment(
+        "front and rear shedding, by speed", dual.fig5, Picture("speed", ("dual", "rear", "dual_sql"))
+    ),
+    "dual-fig6": Experiment("windows of 400 rows, by speed", dual.fig6, Picture("speed", _DUAL)),
+    "dual-fig7": Experiment("windows of 800 rows, by speed", dual.fig7, Picture("speed", _DUAL)),
+    "dual-fig8": Experiment("uniform values, by speed", dual.fig8, Picture("speed", _DUAL)),
+    "dual-fig9": Experiment("temperatures, by speed", dual.fig9, Picture("speed", _DUAL)),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
 }
