@@ -6,9 +6,9 @@ with that budget. The baselines decide row by row, and their results are counted
 that probe, which is what the operator finds for them.
 
 RAND drops rows in front at random; the others are joined in full. PROB drops as many rows in front as dual
-windows do, and lets those probe whose value was most frequent so far in the other stream. OPT knows all yields
-beforehand: for the best share of rows to drop at random in front it lets the rows with the most results for
-their work probe, whenever they come. No strategy that drops at random in front can have more results.
+windows do, and lets those probe whose value was most frequent so far in the other stream. OPT knows all
+yields beforehand: for the best share of rows to drop at random in front it lets the rows with the most
+results for their work probe, whenever they come. No strategy that drops at random in front can have more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sparkshed.planner.dualling import DualAdapter
 from sparkshed.workloads.keyed import keyed_tables
 from sparkshed.workloads.weather import temperatures
 
-#: Rows of both streams that are joined between two adaptations.
+#: Rows of both streams that are kept between two adaptations.
 _BATCH = 200
 #: The part of a run that counts: windows, aux windows and choices have settled by then.
 _COUNTS = 0.4
@@ -178,13 +178,15 @@ class Runs:
             return 0.0, 1.0
         join, configuration = keyed_join(self.trace.rows, indexed=False), Configuration(_ORDERS)
         strategy = Dual(configuration, np.random.default_rng(self.seed), of_kept=of_kept)
-        adapter = DualAdapter(configuration, join.spec.slices, join.graph, Policy(follows=True)).knows(join.spec)
+        policy = Policy(follows=True)
+        adapter = DualAdapter(configuration, join.spec.slices, join.graph, policy).knows(join.spec)
         adapter.of_kept, adapter.rear_only = of_kept, rear_only
         operator = JoinOperator(join.spec, strategy)
         begin = [0, 0]
         results = work = rows = 0
-        for start in range(0, len(self.trace.streams), _BATCH):
-            part = self.trace.streams[start : start + _BATCH]
+        start = 0
+        while start < len(self.trace.streams):
+            part = self.trace.streams[start : start + round(_BATCH / min(strategy.configuration.keep))]
             batch = {}
             for s in (0, 1):
                 count = int((part == s).sum())
@@ -196,6 +198,7 @@ class Runs:
                 results, rows = results + found, rows + len(part)
                 work += operator.statistics.work - before
             strategy.configure(adapter.adapt(strategy.take(), self.budget(speed)))
+            start += len(part)
         spent = work / (rows * self.full * self.budget(speed))
         return self.per_second(results, rows, speed), spent
 

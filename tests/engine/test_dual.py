@@ -9,12 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sparkshed.engine.group import join_group
+from sparkshed.engine.keeping import MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.dual import Dual
+from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.engine.waiting import pushed, standing
 from sparkshed.experiments.joins import keyed_join
+from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import PROBE, UPDATE
+from sparkshed.planner.shedding import Shedding
+from sparkshed.planner.streaming import Hosts, StreamingPlan
 
 ORDERS = ((1,), (0,))
 
@@ -247,3 +253,56 @@ def test_two_streams_and_rows_are_needed():
     spec = replace(keyed_join(rows=5).spec, rows=None)
     with pytest.raises(ValueError, match="two streams"):
         JoinOperator(spec, strategy())
+
+
+def shedding(join, budget):
+    configuration = Configuration(ORDERS)
+    return Shedding("dual", budget, Policy(), join.graph, 3, configuration)
+
+
+def results_of(chunks):
+    found = Counter()
+    for chunk in chunks:
+        found.update(zip(*(column.to_pylist() for column in chunk.columns), strict=True))
+    return found
+
+
+def test_a_batch_query_is_the_join_in_the_order_of_time():
+    rows = random_rows(np.random.default_rng(20), 3000)
+    join = keyed_join(rows=50)
+    found = results_of(join_group(join.spec, 0, tables(rows), shedding(join, 1.0), 0))
+    assert found == naive([rows], 50)
+
+
+@pytest.mark.parametrize("budget", [0.6, 0.25])
+def test_a_batch_query_keeps_to_its_budget(budget):
+    rng = np.random.default_rng(21)
+    keys = np.minimum(rng.zipf(1.3, 12_000), 50)
+    rows = [(n % 2, n, int(key), n) for n, key in enumerate(keys)]
+    join = keyed_join(rows=200, indexed=False)
+    full, part = (JoinOperator(join.spec, strategy(seed=s)) for s in (0, 1))
+    run(full, [rows[start : start + 200] for start in range(0, len(rows), 200)])
+    adapter = shedding(join, budget).adapter(join.spec)
+    found = Counter()
+    for start in range(0, len(rows), 200):
+        found += run(part, [rows[start : start + 200]], close=False)
+        part.strategy.configure(adapter.adapt(part.strategy.take(), budget))
+    found += run(part, [])
+    assert part.statistics.work / full.statistics.work == pytest.approx(budget, rel=0.05)
+    assert found.total() / full.strategy.completeness.delivered > budget
+    share = part.strategy.completeness
+    low, high = share.interval
+    assert low <= share.delivered / full.strategy.completeness.delivered <= high
+    assert found <= naive([rows], 200)
+
+
+def test_a_stream_gives_what_a_batch_query_gives():
+    rows = random_rows(np.random.default_rng(22), 1000, late=0)
+    join = keyed_join(rows=30)
+    plan = StreamingPlan(join.spec, Hosts(1), shedding(join, 1.0), False, (False, False))
+    store, found = MemoryStore(), Counter()
+    for batch in cuts(np.random.default_rng(23), rows, 200):
+        host = StreamingJoin(plan, "dual-test", 0, store, lambda: 0.0)
+        found += results_of(host.process({s: [own] for s, own in tables(batch).items()}, None, None))
+        assert sum(count["arrived"] for count in host.report.streams) == len(batch)
+    assert found == results_of(join_group(join.spec, 0, tables(rows), shedding(join, 1.0), 0))
