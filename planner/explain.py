@@ -62,7 +62,7 @@ def _formatted(planned: Planned) -> str:
         planned.physical.spec.directions, planned.physical.estimates, strict=True
     ):
         origin = planned.logical.names[direction.origin]
-        batch = planned.physical.streaming is None
+        batch = planned.physical.has_master
         used = " (not used in batch)" if batch and direction.origin != planned.physical.layout.master else ""
         lines += ["", f"== Direction {origin}{used} =="]
         rows = [_DIRECTION_HEAD]
@@ -157,7 +157,7 @@ def _physical_lines(planned: Planned) -> list[str]:
         lines.append("  " + _layout_line(physical, logical))
     for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
-        alone = physical.streaming is None and direction.origin == physical.layout.master
+        alone = physical.has_master and direction.origin == physical.layout.master
         master = ", master" if alone else ""
         lines.append(f"  Direction: {' > '.join([logical.names[direction.origin], *hops])}{master}")
     for number, stream in enumerate(logical.block.streams):
@@ -221,11 +221,9 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
 
 def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
     layout = physical.layout
-    parts = [
-        f"Groups: {layout.groups}",
-        f"routing={layout.routing}",
-        f"master={logical.names[layout.master]}",
-    ]
+    parts = [f"Groups: {layout.groups}", f"routing={layout.routing}"]
+    if physical.has_master:
+        parts.append(f"master={logical.names[layout.master]}")
     if layout.keys is not None:
         column = logical.block.streams[layout.master].inputs[layout.keys[layout.master]]
         parts.append(f"key={_plain(column.sql)}, buckets={layout.buckets}")

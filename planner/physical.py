@@ -309,6 +309,11 @@ class ShedJoinExec:
     streaming: StreamingPlan | None = None
 
     @property
+    def has_master(self) -> bool:
+        """Whether rows of one stream do all the probing: in batch, unless windows are of rows."""
+        return self.streaming is None and self.spec.rows is None
+
+    @property
     def directions(self) -> tuple[Direction, ...]:
         """The directions in the orders that are used first."""
         if self.shedding is None:

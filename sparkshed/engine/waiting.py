@@ -41,11 +41,11 @@ class Figures(NamedTuple):
 
     def take(self, rows: Ints | slice) -> Figures:
         """Only some rows."""
-        return self._make(own[rows] for own in self)
+        return Figures._make(own[rows] for own in self)
 
     def then(self, more: Figures) -> Figures:
         """These rows, and others behind them."""
-        return self._make(np.concatenate(pair) for pair in zip(self, more, strict=True))
+        return Figures._make(np.concatenate(pair) for pair in zip(self, more, strict=True))
 
 
 class Partners(NamedTuple):

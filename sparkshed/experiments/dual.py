@@ -258,7 +258,7 @@ def capacity_for(tables: Sequence[pa.Table], rows: int, speed: float) -> float:
 
 def zipf_tables(settings: Settings, skew: float) -> tuple[pa.Table, ...]:
     """Streams of 50 values."""
-    seconds = 60 if settings.quick else 200
+    seconds = 100 if settings.quick else 200
     seeds = (2 * settings.seed, 2 * settings.seed + 1)
     return keyed_tables(100, seconds, keys=50, skew=skew, seeds=seeds)
 
