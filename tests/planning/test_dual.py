@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparkshed.experiments.dual import Trace, opt
 from sparkshed.experiments.joins import keyed_join
+from sparkshed.experiments.traces import Trace, opt
 from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import (

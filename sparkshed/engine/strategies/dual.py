@@ -9,21 +9,19 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
-from sparkshed.engine.codes import mix
-from sparkshed.engine.decode import normalise
+from sparkshed.engine.fronts import Keys, cut, in_arrival_order, joined, joined_keys
 from sparkshed.engine.partials import Partials
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Arranged, Batch, Held, Part
-from sparkshed.engine.timing import NEVER, times_of
+from sparkshed.engine.timing import times_of
 from sparkshed.engine.waiting import Figures, Partners, chances, counted, matches, pushed, standing
 from sparkshed.engine.wire import from_blob, to_blob
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import BINS, PROBE, UPDATE, bins_of
 from sparkshed.planner.physical import JoinSpec
-from sparkshed.sql.predicate import Equality
 
 #: Rows that are joined at once are a part of a window at most: more would meet rows that left it already.
 _PART, _LEAST = 2, 256
@@ -80,14 +78,7 @@ class Dual(Learning):
             msg = "dual windows need two streams and a number of rows"
             raise ValueError(msg)
         self._rows = spec.rows
-        hop = spec.directions[0].hops[0]
-        forms = (*hop.kernel.forms, *(check.form for check in hop.checks))
-        equal = [form for form in forms if isinstance(form, Equality)]
-        self._keys = [[form.left if form.left.stream == s else form.right for form in equal] for s in (0, 1)]
-        self._safe = [form.null_safe for form in equal]
-        bounded = spec.bounds[0][1] is not None or spec.bounds[1][0] is not None
-        # Where there is more to a result than equal keys, yields are what it is at most.
-        self._loose = bounded or len(equal) < len(forms)
+        self._keys = Keys(spec, stores)
         self._came, self._counted = [0, 0], [0, 0]
         self._queue = Figures.none()
         self._tables: list[pa.Table | None] = [None, None]
@@ -106,7 +97,7 @@ class Dual(Learning):
 
     def arrange(self, batch: Batch) -> Arranged:
         """Drop rows in front, let others wait, and give out those that waited long enough."""
-        streams, tables, timeless = self._in_order(batch)
+        streams, tables, timeless = in_arrival_order(self._spec.streams, batch)
         ranks, _ = counted(streams, np.ones(len(streams), np.int64), self._came)
         let_in = np.ones(len(streams), bool)
         weights = np.ones(len(streams))
@@ -130,33 +121,15 @@ class Dual(Learning):
                 tables[s] = table.filter(pa.array(let_in[streams == s]))
         new = self._judged(streams[kept], ranks[kept], before[kept], weights[kept], tables)
         self._queue = self._queue.then(new)
-        self._tables = [_joined(pair) for pair in zip(self._tables, tables, strict=True)]
+        self._tables = [joined(pair) for pair in zip(self._tables, tables, strict=True)]
         return Arranged(self._leaving_front(timeless), dropped)
-
-    def _in_order(self, batch: Batch) -> tuple[Ints, list[pa.Table | None], list[pa.Table | None]]:
-        """The streams of all rows in the order of arrival, the rows by stream, and those without a time."""
-        tables: list[pa.Table | None] = [None, None]
-        timeless: list[pa.Table | None] = [None, None]
-        times: list[Ints] = [np.empty(0, np.int64)] * 2
-        for s, rows in batch.items():
-            table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-            table = table.rename_columns([f"c{c}" for c in range(table.num_columns)])
-            known = times_of(table, self._spec.streams[s])
-            order = known.argsort(kind="stable")
-            timed = int(known[order].searchsorted(NEVER))
-            tables[s] = table.take(pa.array(order[:timed]))
-            times[s] = known.take(order[:timed])
-            if timed < len(order):
-                timeless[s] = table.take(pa.array(order[timed:]))
-        streams = np.repeat([0, 1], [len(own) for own in times])
-        return streams[np.concatenate(times).argsort(kind="stable")], tables, timeless
 
     def _judged(
         self, streams: Ints, ranks: Ints, before: Ints, weights: Floats, tables: Sequence[pa.Table | None]
     ) -> Figures:
         """The yields of rows that came, from the keys of the last n rows of the other stream."""
         found, stands = np.zeros(len(streams), np.int64), np.zeros(len(streams))
-        keys = [self._keys_of(s, table) for s, table in enumerate(tables)]
+        keys = [self._keys.of(s, table) for s, table in enumerate(tables)]
         for s in (0, 1):
             own, other = streams == s, streams == 1 - s
             if own.any():
@@ -179,36 +152,12 @@ class Dual(Learning):
         waits = self._queue.take(np.flatnonzero(self._queue.streams == stream))
         stored = store.weights
         own = np.ones(store.size) if stored is None else stored
-        parts = [self._keys_stored(stream, first), self._keys_of(stream, self._tables[stream]), keys]
+        parts = [self._keys.stored(stream, first), self._keys.of(stream, self._tables[stream]), keys]
         return Partners(
-            Vector(
-                np.concatenate([part.values for part in parts]),
-                np.concatenate([_valid(part) for part in parts]),
-            ),
+            joined_keys(parts),
             np.concatenate([store.places[0][first:], waits.ranks, ranks]),
             np.concatenate([own[first:], waits.weights, weights]),
         )
-
-    def _keys_stored(self, stream: int, first: int) -> Vector:
-        store = self.stores[stream]
-        if store.size <= first:
-            return Vector(np.empty(0, np.int64), None)
-        columns = [store.codes(key.column) for key in self._keys[stream]]
-        return mix(
-            [Vector(c.values[first:], None if c.valid is None else c.valid[first:]) for c in columns],
-            self._safe,
-        )
-
-    def _keys_of(self, stream: int, table: pa.Table | None) -> Vector:
-        if table is None or not table.num_rows:
-            return Vector(np.empty(0, np.int64), None)
-        types, book = self._spec.streams[stream].types, self.stores[stream].codebook
-        columns = [table.column(key.column).combine_chunks() for key in self._keys[stream]]
-        encoded = [
-            book.encode(normalise(column, types[key.column]), types[key.column])
-            for column, key in zip(columns, self._keys[stream], strict=True)
-        ]
-        return mix(encoded, self._safe)
 
     def _leaving_front(self, timeless: Sequence[pa.Table | None]) -> list[Batch]:
         """Batches of the rows that are joined now; those that go on waiting stay in the queue."""
@@ -224,14 +173,14 @@ class Dual(Learning):
             for s in (0, 1):
                 own = figures.take(part)
                 mine = np.flatnonzero(own.streams == s)
-                table, self._tables[s] = _cut(self._tables[s], len(mine))
+                table, self._tables[s] = cut(self._tables[s], len(mine))
                 if table is not None:
                     order = times_of(table, self._spec.streams[s]).argsort(kind="stable")
                     rows[s] = table.take(pa.array(order))
                     self._arriving.append((own.take(mine[order]), probes[part][mine[order]]))
                 if start == 0 and (extra := timeless[s]) is not None:
                     # The store counts them, and leaves them out.
-                    rows[s] = _joined((rows.get(s), extra))
+                    rows[s] = joined((rows.get(s), extra))
                     if table is None:
                         self._arriving.append((Figures.none(), np.empty(0, bool)))
             batches.append(rows)
@@ -324,8 +273,9 @@ class Dual(Learning):
 
     def settle(self) -> Completeness:
         """Results that rows missed which did not probe, and those of rows that were dropped."""
-        share = self._met / self._seen if self._loose and self._seen else 1.0
-        unsure = (self._unseen**2 * share * (1 - share) / self._seen) if self._loose and self._seen else 0.0
+        guessed = self._keys.loose and self._seen > 0
+        share = self._met / self._seen if guessed else 1.0
+        unsure = self._unseen**2 * share * (1 - share) / self._seen if guessed else 0.0
         variance = max(0.0, share**2 * self._variance + unsure)
         self.missed(Completeness(0.0, share * self._unseen, variance, self._largest))
         self._begin()
@@ -343,7 +293,6 @@ class Dual(Learning):
             "seed": self._seed,
             "came": self._came,
             "counted": self._counted,
-            "limits": self._limits,
             "met": self._met,
             "seen": self._seen,
         }
@@ -360,25 +309,9 @@ class Dual(Learning):
         found = from_blob(blob).to_pylist()[0]
         counters = json.loads(found["counters"])
         self._seed, self._came, self._counted = (counters[name] for name in ("seed", "came", "counted"))
-        self._limits, self._met, self._seen = (counters[name] for name in ("limits", "met", "seen"))
+        self._met, self._seen = counters["met"], counters["seen"]
         queue = from_blob(found["queue"])
         self._queue = Figures(*(queue.column(name).to_numpy() for name in Figures._fields))
         self._tables = [None if (own := found[f"rows{s}"]) is None else from_blob(own) for s in (0, 1)]
-        self._first = [0, 0]
-
-
-def _valid(keys: Vector) -> Bools:
-    return np.ones(len(keys.values), bool) if keys.valid is None else keys.valid
-
-
-def _joined(tables: Sequence[pa.Table | None]) -> pa.Table | None:
-    some = [table for table in tables if table is not None and table.num_rows]
-    return pa.concat_tables(some, promote_options="permissive") if some else None
-
-
-def _cut(table: pa.Table | None, rows: int) -> tuple[pa.Table | None, pa.Table | None]:
-    """The first rows of a table, and the others."""
-    if table is None or not rows:
-        return None, table
-    rest = table.slice(rows)
-    return table.slice(0, rows), rest if rest.num_rows else None
+        # Rows that left their windows may have been written down before: they leave again.
+        self._first, self._limits = [0, 0], [0, 0]
