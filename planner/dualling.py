@@ -14,6 +14,8 @@ from sparkshed.planner.physical import EqualityKernel, JoinSpec
 
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
+#: Nor do all rows go without a probe, or nobody would know what one costs.
+_MOST_REAR = 0.99
 #: Seconds after which what was learned counts half.
 _HALF = 5.0
 #: How far the share of the work may move to make up for what was spent too much or too little.
@@ -118,7 +120,7 @@ class DualAdapter(Adapter):
             rear_only=self.rear_only,
         )
         rear = tuple(
-            _below(own.yields[0, used] if own.yields.size else shares, shares, self.best.rear)
+            min(_MOST_REAR, _below(own.yields[0, used] if own.yields.size else shares, shares, self.best.rear))
             for own in learned.directions
         )
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)
