@@ -119,10 +119,8 @@ class DualAdapter(Adapter):
             of_kept=self.of_kept,
             rear_only=self.rear_only,
         )
-        rear = tuple(
-            min(_MOST_REAR, _below(own.yields[0, used] if own.yields.size else shares, shares, self.best.rear))
-            for own in learned.directions
-        )
+        own = [each.yields[0, used] if each.yields.size else shares for each in learned.directions]
+        rear = tuple(min(_MOST_REAR, _below(counts, shares, self.best.rear)) for counts in own)
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)
         return Configuration(orders, throttle, keep=keep, rear=rear)
 
