@@ -6,6 +6,7 @@ from collections import Counter, deque
 
 import pytest
 
+import sparkshed
 from sparkshed.workloads.keyed import keyed_tables
 
 ROWS = 60
@@ -38,7 +39,7 @@ def naive(tables):
 def run(spark, *options):
     hint = ", ".join(["dual", f"'rows={ROWS}'", *(f"'{option}'" for option in options)])
     text = f"SELECT /*+ SHED({hint}) */ a.id AS i, b.id AS j FROM rows1 a JOIN rows2 b ON a.k = b.k"
-    return Counter(map(tuple, spark.sql(text).collect()))
+    return Counter(map(tuple, sparkshed.query(spark, text).collect()))
 
 
 def test_the_join_over_the_last_rows_and_a_part_of_it(spark, streams):

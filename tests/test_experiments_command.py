@@ -19,7 +19,7 @@ NAMES = {
     "grubjoin-lag-change",
     "grubjoin-memory",
     "grubjoin-budget",
-    *(f"dual-fig{n}" for n in (5, 6, 7, 8, 9)),
+    *(f"dual-fig{n}" for n in (5, 6, 7, 8)),
     "streaming-burst",
 }
 

