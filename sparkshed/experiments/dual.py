@@ -202,7 +202,7 @@ def fig5(settings: Settings) -> Result:
 
 def _flat(rows: Sequence[Row], speed: float) -> float:
     """The lowest output of dual windows past V_opt, over the highest at any speed."""
-    past = [row["dual"] for row in rows if row["speed"] >= speed]
+    past = [row["dual"] for row in rows if row["speed"] >= round(speed, 1)]
     return round(min(past) / max(row["dual"] for row in rows), 4)
 
 
