@@ -12,6 +12,7 @@ from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.slices import Slices
 from sparkshed.sql.options import ADAPTATIONS
 
@@ -93,6 +94,9 @@ class Adapter:
 
     def _begin(self) -> None:
         """What a kind of adapter keeps between intervals."""
+
+    def knows(self, spec: JoinSpec) -> None:
+        """Note what matters of the join."""
 
     def promise(self, throttle: float) -> None:
         """Keep to a share of the full work by the end of the run, which :meth:`adapt` is told of."""

@@ -59,7 +59,9 @@ class Completeness:
     def _missed_interval(self) -> tuple[float, float]:
         hidden = _RULE_OF_THREE * self.weight
         if self.missed <= 0 or self.variance <= 0:
-            return 0.0, max(0.0, self.missed) + hidden
+            # Without a sample behind it, the number is not estimated but counted.
+            counted = self.missed if self.weight <= 0 else 0.0
+            return max(0.0, counted), max(0.0, self.missed) + hidden
         # Counts are skewed to the right and never negative, so the interval is one of the logarithm.
         deviation = math.sqrt(math.log1p(self.variance / self.missed**2))
         factor = math.exp(min(_Z95 * deviation, 50.0))

@@ -33,6 +33,7 @@ class Configuration:
         tries: What share of a window that is not first in their order shredded rows see, to compare orders;
             the share of results that they find, unless told otherwise.
         keep: The share of rows of each stream that enter the join at all.
+        rear: k_r, the share of those of each stream that enter the windows and do not probe.
         horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
             windows, because no harvest reaches farther back; None keeps all.
         reserve: The share of rows that stays beyond the horizon, to learn from.
@@ -51,6 +52,7 @@ class Configuration:
     tries: tuple[float, ...] = ()
     sifts: tuple[bool, ...] = ()
     partly: tuple[Span | None, ...] = ()
+    rear: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.orders)
@@ -59,6 +61,8 @@ class Configuration:
                 object.__setattr__(self, name, (None,) * count)
         if not self.keep:
             object.__setattr__(self, "keep", (1.0,) * count)
+        if not self.rear:
+            object.__setattr__(self, "rear", (0.0,) * count)
         if not self.thins:
             thins = tuple(alike(self.throttle, len(order)) for order in self.orders)
             object.__setattr__(self, "thins", thins)
@@ -67,7 +71,7 @@ class Configuration:
         if not self.sifts:
             object.__setattr__(self, "sifts", (False,) * count)
         probes = (self.dear, self.cheap, self.partly, self.thins, self.sifts, self.tries)
-        if any(len(own) != count for own in (*probes, self.keep, self.horizons)):
+        if any(len(own) != count for own in (*probes, self.keep, self.horizons, self.rear)):
             msg = "a configuration needs an order, two harvests, shares and a horizon for each stream"
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:
@@ -80,7 +84,8 @@ class Configuration:
     @property
     def is_exact(self) -> bool:
         """Whether every row enters the join and probes everything."""
-        return all(harvest is None for harvest in (*self.dear, *self.cheap)) and min(self.keep) >= 1
+        everything = all(harvest is None for harvest in (*self.dear, *self.cheap))
+        return everything and min(self.keep) >= 1 and max(self.rear) <= 0
 
 
 def alike(share: float, hops: int) -> tuple[float, ...]:

@@ -63,7 +63,7 @@ def _formatted(planned: Planned) -> str:
         planned.physical.spec.directions, planned.physical.estimates, strict=True
     ):
         origin = planned.logical.names[direction.origin]
-        batch = planned.physical.streaming is None
+        batch = planned.physical.has_master
         used = " (not used in batch)" if batch and direction.origin != planned.physical.layout.master else ""
         lines += ["", f"== Direction {origin}{used} =="]
         rows = [_DIRECTION_HEAD]
@@ -158,7 +158,7 @@ def _physical_lines(planned: Planned) -> list[str]:
         lines.append("  " + _layout_line(physical, logical))
     for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
-        alone = physical.streaming is None and direction.origin == physical.layout.master
+        alone = physical.has_master and direction.origin == physical.layout.master
         master = ", master" if alone else ""
         lines.append(f"  Direction: {' > '.join([logical.names[direction.origin], *hops])}{master}")
     for number, stream in enumerate(logical.block.streams):
@@ -185,8 +185,13 @@ def _shed_lines(physical: ShedJoinExec, logical: ShedJoin) -> list[str]:
     if shedding is None:
         return []
     lines = list(memory_lines(shedding, physical.layout.groups))
-    if shedding.adapts and (shedding.expectation is not None or shedding.budget < 1):
-        lines += [*KINDS[shedding.strategy].draw(physical, logical.names), expected_line(shedding)]
+    if not shedding.adapts:
+        return lines
+    kind = KINDS[shedding.strategy]
+    if kind.expect is None:
+        return [*lines, *kind.draw(physical, logical.names)]
+    if shedding.expectation is not None or shedding.budget < 1:
+        lines += [*kind.draw(physical, logical.names), expected_line(shedding)]
     return lines
 
 
@@ -219,23 +224,23 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
         lines.append(f"Watermark: {duration_text(plan.regain)} later behind the join, for its older rows")
     else:
         lines.append("Watermark: that of the operators in front of the join")
+    if plan.spec.rows is not None:
+        lines.append(f"Rows: the last {plan.spec.rows} of each stream")
     if plan.shedding is not None:
         lines += memory_lines(plan.shedding, plan.hosts.count)
     if plan.shedding is not None and plan.steered:
         policy = plan.shedding.policy
         adapt = duration_text(round(policy.adapt * 1_000_000))
         how = KINDS[plan.shedding.strategy].control(policy)
-        lines.append(f"Control: every {adapt}, {how}, shred={policy.shred:g}")
+        lines.append(f"Control: every {adapt}, {how}")
     return lines
 
 
 def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:
     layout = physical.layout
-    parts = [
-        f"Groups: {layout.groups}",
-        f"routing={layout.routing}",
-        f"master={logical.names[layout.master]}",
-    ]
+    parts = [f"Groups: {layout.groups}", f"routing={layout.routing}"]
+    if physical.has_master:
+        parts.append(f"master={logical.names[layout.master]}")
     if layout.keys is not None:
         column = logical.block.streams[layout.master].inputs[layout.keys[layout.master]]
         parts.append(f"key={_plain(column.sql)}, buckets={layout.buckets}")

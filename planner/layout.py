@@ -31,7 +31,8 @@ class Resources:
 def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
     """The layout, and how many times over rows are sent in it."""
     routing, hosts = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
-    if routing == "none" or (plan.hint.memory is not None and routing != "hash"):
+    limited = plan.hint.memory is not None and routing != "hash"
+    if routing == "none" or plan.hint.rows is not None or limited:
         # Groups would have to divide the memory, so that is done only where it is asked for.
         return Layout(_master(plan)), 1.0
     keys = common_keys(plan)

@@ -48,7 +48,8 @@ class ShedJoin:
     @property
     def sheds(self) -> bool:
         """Whether less than all the work may be done; in streaming that can depend on the load."""
-        if self.hint.memory is not None:
+        if self.hint.memory is not None or self.hint.rows is not None:
+            # Windows with a limit are the strategy's, with all the work, too.
             return True
         if self.hint.strategy == "exact":
             return False

@@ -184,8 +184,14 @@ class ControlLoop:
         moved = max(
             abs(new - old) / max(old, 1e-9)
             for new, old in zip(
-                (configuration.throttle, configuration.mix, configuration.shred, *configuration.keep),
-                (last.throttle, last.mix, last.shred, *last.keep),
+                (
+                    configuration.throttle,
+                    configuration.mix,
+                    configuration.shred,
+                    *configuration.keep,
+                    *configuration.rear,
+                ),
+                (last.throttle, last.mix, last.shred, *last.keep, *last.rear),
                 strict=True,
             )
         )

@@ -163,7 +163,8 @@ class JoinSpec:
 
     `bounds[i][k]` is the largest `T_i - T_k` allowed, in microseconds (days for dates are converted),
     None where unbounded; the matrix is closed. `basic` is the basic window length in microseconds.
-    `hops` has what other orders than those of `directions` need.
+    `hops` has what other orders than those of `directions` need. With `rows`, windows hold the last so many
+    rows of each stream that came.
     """
 
     streams: tuple[StreamExec, ...]
@@ -174,6 +175,7 @@ class JoinSpec:
     chunk: int = 1 << 18
     ansi: bool = True
     hops: Mapping[HopKey, Hop] = field(default_factory=dict)
+    rows: int | None = None
 
     def __post_init__(self) -> None:
         m = len(self.streams)
@@ -315,6 +317,11 @@ class ShedJoinExec:
     replication: float
     shedding: Shedding | None = None
     streaming: StreamingPlan | None = None
+
+    @property
+    def has_master(self) -> bool:
+        """Whether rows of one stream do all the probing: in batch, unless windows are of rows."""
+        return self.streaming is None and self.spec.rows is None
 
     @property
     def directions(self) -> tuple[Direction, ...]:

@@ -52,6 +52,18 @@ def select_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     yield from _pictures(configuration, physical.spec, master, names)
 
 
+def dual_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
+    """Windows of rows, and what the sample makes of them."""
+    shedding = physical.shedding
+    assert shedding is not None
+    yield f"Rows: the last {physical.spec.rows} of each stream"
+    if shedding.speed is not None:
+        configuration = shedding.configuration
+        rear = ", ".join(f"{name}={share:.3g}" for name, share in zip(names, configuration.rear, strict=True))
+        front = 1 - min(configuration.keep)
+        yield f"Shed: k_r {rear}, k_f={front:.3g}, V_opt={shedding.speed:.3g} of the input rate"
+
+
 def memory_lines(shedding: Shedding, parts: int) -> Iterator[str]:
     """The limit of the windows, where there is one, for each of several groups or hosts."""
     own = shedding.buffering

@@ -54,6 +54,7 @@ def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
             output=_output(plan.block),
             ansi=plan.block.ansi,
             hops=hop_table(plan) if plan.sheds else {},
+            rows=plan.hint.rows,
         ),
         layout=layout,
         estimates=tuple(estimates for _, estimates in directions),

@@ -42,7 +42,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Shedding:
-    """How a join sheds load; picklable, and the same on every worker."""
+    """How a join sheds load; picklable, and the same on every worker.
+
+    `speed` is V_opt of dual windows over the rate of the input, if that is expected.
+    """
 
     strategy: str
     budget: float
@@ -53,6 +56,7 @@ class Shedding:
     prior: Tally | None = None
     buffering: Buffering | None = None
     expectation: Expectation | None = None
+    speed: float | None = None
 
     @property
     def adapts(self) -> bool:
@@ -62,6 +66,7 @@ class Shedding:
     def adapter(self, spec: JoinSpec) -> Adapter:
         """What chooses configurations, with what the pilot learned."""
         adapter = KINDS[self.strategy].adapter(self.configuration, spec.slices, self.graph, self.policy)
+        adapter.knows(spec)
         adapter.learned = None if self.prior is None else self.prior.copy()
         return adapter
 
@@ -125,6 +130,9 @@ def expectation(
         return None
     model = learned.model.directions[master]
     full = model.cost(model.full_setting)
-    work, found = KINDS[shedding.strategy].expect(configuration, learned, master, spec.slices)
+    expect = KINDS[shedding.strategy].expect
+    if expect is None:
+        return None
+    work, found = expect(configuration, learned, master, spec.slices)
     spent = pilot.work / (full / model.rate * rows) if full and rows else 0.0
     return Expectation(work, found, round(pilot.rows), spent)

@@ -14,10 +14,11 @@ from sparkshed.planner.adaptation import Adapter, Policy
 from sparkshed.planner.adaptive import AdaptiveAdapter, AllSlices
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dropping import DropAdapter
+from sparkshed.planner.dualling import DualAdapter
 from sparkshed.planner.expecting import harvested, kept, selected
 from sparkshed.planner.harvest.learning import Learned
 from sparkshed.planner.harvesting import HarvestAdapter
-from sparkshed.planner.picture import harvest_lines, keep_lines, select_lines
+from sparkshed.planner.picture import dual_lines, harvest_lines, keep_lines, select_lines
 
 if TYPE_CHECKING:
     from sparkshed.planner.physical import ShedJoinExec
@@ -32,27 +33,42 @@ class Kind:
 
     Attributes:
         adapter: Chooses configurations between micro-batches.
-        expect: The shares of work and results that a configuration should come to.
+        expect: The shares of work and results that a configuration should come to; None without a pilot.
         draw: Lines of EXPLAIN for what a plan sheds.
         control: Words of EXPLAIN for how a streaming join adapts.
         most_streams: Streams that it joins at most.
     """
 
     adapter: type[Adapter]
-    expect: Expect
+    expect: Expect | None
     draw: Draw
     control: Callable[[Policy], str]
     most_streams: int | None = None
 
 
+def _harvest(policy: Policy) -> str:
+    return f"harvest={policy.chooser}, shred={policy.shred:g}"
+
+
+def _keep(policy: Policy) -> str:
+    return f"keep=best shares, shred={policy.shred:g}"
+
+
+def _select(policy: Policy) -> str:
+    return f"adaptations={','.join(policy.adaptations)}, shred={policy.shred:g}"
+
+
 KINDS: dict[str, Kind] = {
-    "grubjoin": Kind(HarvestAdapter, harvested, harvest_lines, lambda policy: f"harvest={policy.chooser}"),
-    "randomdrop": Kind(DropAdapter, kept, keep_lines, lambda policy: "keep=best shares"),
+    "grubjoin": Kind(HarvestAdapter, harvested, harvest_lines, _harvest),
+    "randomdrop": Kind(DropAdapter, kept, keep_lines, _keep),
     "adaptive": Kind(
         AdaptiveAdapter,
         selected,
         select_lines,
-        lambda policy: f"adaptations={','.join(policy.adaptations)}",
+        _select,
         most_streams=2,
+    ),
+    "dual": Kind(
+        DualAdapter, None, dual_lines, lambda policy: "k_r and k_f by the yields of rows", most_streams=2
     ),
 }

@@ -132,7 +132,7 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
     count = wanted or resources.cores
     if keys is None and wanted is None:
         count = min(count, MOST_COPIES)
-    if routing == "none" or (limited and keys is None):
+    if routing == "none" or plan.hint.rows is not None or (limited and keys is None):
         count = 1
     assert plan.basic is not None
     master = next(number for number, own in enumerate(static) if not own)

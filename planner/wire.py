@@ -40,6 +40,7 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         sifts=tuple(data.get("sifts", ())),
         tries=tuple(data.get("tries", ())),
         partly=tuple(None if own is None else Span(*own) for own in data.get("partly", ())),
+        rear=tuple(data.get("rear", ())),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
     )
@@ -80,6 +81,8 @@ def _direction(own: DirectionTally) -> dict[str, Any]:
         "work": own.work,
         "sifted": own.sifted,
         "harvested": own.harvested.tolist(),
+        "joined": own.joined,
+        "yields": [_numbers(counts) for counts in own.yields],
         "lags": [[target, _numbers(counts)] for target, counts in own.lags.items()],
         "hops": [
             [
@@ -115,6 +118,8 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
             for joined, target, probes, searches, pairs, touched, partials, sizes in data["hops"]
         },
         np.array(data["harvested"], np.float64),
+        data.get("joined", 0.0),
+        np.array(data.get("yields", ((), ())), np.float64),
     )
 
 

@@ -12,7 +12,7 @@ from sparkshed.sql.catalog import Catalog
 from sparkshed.sql.collective import FUNCTIONS
 from sparkshed.sql.compile import Compiler, NotCompiledError
 from sparkshed.sql.conjuncts import Conjunct, chains_comparisons
-from sparkshed.sql.errors import StatementError
+from sparkshed.sql.errors import BoundError, StatementError, listing
 from sparkshed.sql.expr import Call, Col, Expr, Lit
 from sparkshed.sql.forms import indexed
 from sparkshed.sql.inputs import Inputs
@@ -31,6 +31,7 @@ from sparkshed.sql.times import (
     read_gaps,
     streams_without_plain_bound,
 )
+from sparkshed.sql.types import TIMES
 from sparkshed.sql.typing import Typer, is_key_type
 
 #: Common functions that need no question to Spark.
@@ -53,7 +54,7 @@ def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scop
         catalog.schema(plain)
         raise
     catalog.schema(plain)
-    analysis = _Analysis(scope, conjuncts, with_, catalog)
+    analysis = _Analysis(scope, conjuncts, with_, catalog, of_rows=block.hint.rows is not None)
     analysis.run()
     residual = tuple(conjunct.text() for conjunct in analysis.residual)
     payload = _payload(block, edit, scope, analysis.residual, analysis.inputs)
@@ -99,8 +100,11 @@ def _payload(
 class _Analysis:
     """Sorts the conjuncts of one block into filters, bounds, predicates and residual ones."""
 
-    def __init__(self, scope: Scope, conjuncts: list[Conjunct], with_: str, catalog: Catalog) -> None:
+    def __init__(
+        self, scope: Scope, conjuncts: list[Conjunct], with_: str, catalog: Catalog, *, of_rows: bool
+    ) -> None:
         self._scope = scope
+        self._of_rows = of_rows
         self._conjuncts = conjuncts
         self._with = with_
         self._catalog = catalog
@@ -173,12 +177,29 @@ class _Analysis:
     def _choose_times(self, timed: list[Gaps]) -> None:
         count = len(self._scope.relations)
         self.times = choose_times(timed, count)
+        if self._of_rows:
+            self.times = [text or self._only_time(number) for number, text in enumerate(self.times)]
         for number, text in enumerate(self.times):
             if text is not None:
                 column = self.inputs.column(number, text, self._typer.type_of(text))
                 self.time_columns[number] = column.column
         usable = [found for found in timed if as_bounds(found, self.times) is not None]
-        self.strict_times = streams_without_plain_bound(usable, count)
+        # Rows have an order by their times; those without one have no place in windows of rows.
+        self.strict_times = set() if self._of_rows else streams_without_plain_bound(usable, count)
+
+    def _only_time(self, number: int) -> str:
+        """The time column of a relation without time bounds; there must be just one."""
+        relation = self._scope.relations[number]
+        found = [field.name for field in relation.fields if field.type in TIMES]
+        if len(found) != 1:
+            which = f"{listing(found)} are" if found else "none is"
+            msg = (
+                f"the last rows of `{relation.name}` are those with the latest times, so it needs one column "
+                f"of type TIMESTAMP or DATE, and {which} there. Leave one in a sub-query, or name the one to "
+                f"use in a time bound."
+            )
+            raise BoundError(msg)
+        return self._scope.qualified(number, found[0])
 
     def _classify(self, conjunct: Conjunct, gaps: Gaps | None) -> None:
         sizes = self.inputs.sizes()

@@ -10,7 +10,6 @@ from typing import cast
 from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
 from sparkshed.sql.options import (
     ADAPTATIONS,
-    AVAILABLE_STRATEGIES,
     EVICTION,
     OPTIONS,
     STRATEGIES,
@@ -115,6 +114,11 @@ class ShedHint:
     def sample(self) -> float | str | None:
         """The drop probability in front of a limited buffer."""
         return cast("float | str | None", self.options.get("sample"))
+
+    @property
+    def rows(self) -> int | None:
+        """n, the rows of each window, where windows are counted in rows."""
+        return cast("int | None", self.options.get("rows"))
 
     @property
     def seed(self) -> int | None:
@@ -275,20 +279,25 @@ def _limited(hint: ShedHint) -> ShedHint:
 
 def _available(hint: ShedHint) -> ShedHint:
     """Refuse what this version does not act on, so that nothing written is ignored."""
-    if hint.strategy not in AVAILABLE_STRATEGIES:
-        msg = (
-            f"strategy `{hint.strategy}` is not available in this version yet. "
-            f"Available: {listing(AVAILABLE_STRATEGIES)}."
-        )
-        raise UnavailableError(msg)
-    for name in hint.options:
-        if not OPTIONS[name].available:
-            msg = (
-                f"SHED option `{name}` is not available in this version yet. Remove it; "
-                f"available: {listing(o.name for o in OPTIONS.values() if o.available)}."
-            )
-            raise UnavailableError(msg)
+    if hint.strategy == "dual":
+        _check_dual(hint)
     if hint.diffusion.routing == "ctr":
         msg = "SHED option `diffuse=ctr` is not available in this version yet. Use `auto`, `hash` or `atr`."
         raise UnavailableError(msg)
     return hint
+
+
+def _check_dual(hint: ShedHint) -> None:
+    """Windows counted in rows need their number, and one host that sees all rows."""
+    if hint.rows is None:
+        msg = (
+            "strategy `dual` joins over the last rows of each stream, and needs their number. "
+            "Write it as /*+ SHED(dual, 'rows=400') */."
+        )
+        raise HintError(msg)
+    if hint.diffusion.routing not in ("auto", "none"):
+        msg = (
+            f"strategy `dual` runs on one host, because the last rows of a stream are those of all hosts; "
+            f"`diffuse={hint.diffusion.routing}` was found. Remove it."
+        )
+        raise HintError(msg)

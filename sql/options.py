@@ -12,8 +12,8 @@ CPU = ("grubjoin", "randomdrop", "adaptive", "dual")
 EVICTION = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
 STRATEGIES = ("exact", *CPU, *EVICTION)
 
-#: Strategies that run in this version; the others are refused by name.
-AVAILABLE_STRATEGIES = ("exact", "grubjoin", "randomdrop", "adaptive", *EVICTION)
+#: Strategies whose windows may have a limit in memory; those of `dual` are counted in rows already.
+LIMITABLE = ("grubjoin", "randomdrop", "adaptive", *EVICTION)
 
 HARVESTS = ("lagrange", "greedy", "greedy_reverse", "greedy_double", "exhaustive")
 METRICS = ("best_output", "best_output_per_cost", "best_delta")
@@ -64,7 +64,6 @@ class Option:
         meaning: One line for the reference.
         strategies: Strategies it has an effect on.
         parse: Turns the text into a value; raises ValueError otherwise.
-        available: Whether this version acts on it.
     """
 
     name: str
@@ -73,7 +72,6 @@ class Option:
     meaning: str
     strategies: tuple[str, ...]
     parse: Callable[[str], object]
-    available: bool = False
 
 
 def duration(text: str) -> int:
@@ -184,7 +182,6 @@ OPTIONS: dict[str, Option] = {
             "share of the full join's work that may be spent; `auto` follows the load and is 1 in batch",
             CPU,
             _auto_or(_number(0, 1, open_low=True)),
-            available=True,
         ),
         Option(
             "basic",
@@ -193,7 +190,6 @@ OPTIONS: dict[str, Option] = {
             "basic window length: the unit in which windows are stored, indexed and harvested",
             STRATEGIES,
             duration,
-            available=True,
         ),
         Option(
             "adapt",
@@ -202,7 +198,6 @@ OPTIONS: dict[str, Option] = {
             "adaptation interval of a streaming join",
             CPU,
             duration,
-            available=True,
         ),
         Option(
             "boost",
@@ -211,7 +206,6 @@ OPTIONS: dict[str, Option] = {
             "boost factor γ: how fast the throttle of a streaming join opens again",
             CPU,
             _number(1, 10, open_low=True),
-            available=True,
         ),
         Option(
             "shred",
@@ -220,7 +214,6 @@ OPTIONS: dict[str, Option] = {
             "share of new rows, at most, that are joined with a sample of each window, to learn from",
             ("grubjoin", "adaptive"),
             _number(0, 1, open_low=True),
-            available=True,
         ),
         Option(
             "harvest",
@@ -229,7 +222,6 @@ OPTIONS: dict[str, Option] = {
             "how the segments to probe are chosen",
             ("grubjoin",),
             _harvest,
-            available=True,
         ),
         Option(
             "histograms",
@@ -238,7 +230,6 @@ OPTIONS: dict[str, Option] = {
             "what is learned of the time correlations",
             ("grubjoin",),
             _one_of("pairwise", "per_stream"),
-            available=True,
         ),
         Option(
             "order",
@@ -247,43 +238,38 @@ OPTIONS: dict[str, Option] = {
             "fixed join orders, one per direction",
             STRATEGIES,
             _orders,
-            available=True,
         ),
         Option(
             "memory",
             "–",
             "a number of rows, or a size such as `64 MB`",
             "what all windows together may hold; required by the memory strategies",
-            STRATEGIES[1:],
+            LIMITABLE,
             _memory,
-            available=True,
         ),
         Option(
             "buffers",
             "unified",
             "`unified` or `proportional`",
             "one buffer for all streams, or one each",
-            STRATEGIES[1:],
+            LIMITABLE,
             _one_of("unified", "proportional"),
-            available=True,
         ),
         Option(
             "evict",
             "gdj",
             f"one of {listing(EVICTION)}",
             "which rows leave when `memory` is given to a CPU strategy",
-            CPU,
+            LIMITABLE[:3],
             _one_of(*EVICTION),
-            available=True,
         ),
         Option(
             "sample",
             "–",
             "`auto`, or a number from 0 to 1",
             "drop probability in front of a limited buffer; `auto` gives unbiased sampling",
-            STRATEGIES[1:],
+            LIMITABLE,
             _auto_or(_number(0, 1, open_low=False)),
-            available=True,
         ),
         Option(
             "adaptations",
@@ -293,13 +279,12 @@ OPTIONS: dict[str, Option] = {
             "directions",
             ("adaptive",),
             _adaptations,
-            available=True,
         ),
         Option(
             "rows",
             "–",
             "a whole number of rows, at least 1",
-            "row windows for `dual`",
+            "join over the last so many rows of each stream; required by `dual`, which needs no time bounds",
             ("dual",),
             _rows,
         ),
@@ -310,7 +295,6 @@ OPTIONS: dict[str, Option] = {
             "how the join is spread over hosts",
             STRATEGIES,
             _diffusion,
-            available=True,
         ),
         Option(
             "seed",
@@ -319,7 +303,6 @@ OPTIONS: dict[str, Option] = {
             "makes shredding and sampling repeatable",
             STRATEGIES,
             _seed,
-            available=True,
         ),
     )
 }

@@ -20,6 +20,7 @@ NAMES = {
     "grubjoin-memory",
     "grubjoin-budget",
     *(f"adaptive-fig{n}" for n in range(2, 10)),
+    *(f"dual-fig{n}" for n in (5, 6, 7, 8)),
     "streaming-burst",
     *(f"gdj-fig{n}" for n in ("2.1", 3, 4, 5, 6, 7, 8, 9, 10)),
 }
@@ -30,6 +31,11 @@ def test_the_catalogue_is_complete(capsys):
     assert main.main(["experiment"]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in listed] == list(EXPERIMENTS)
+
+
+def test_dual_windows_are_near_the_best_choice():
+    headline = EXPERIMENTS["dual-fig8"].run(Settings(quick=True)).headline
+    assert headline["opt_share_min"] > 0.9 and headline["over_rand_max"] > 1.1
 
 
 def test_a_misspelt_name_is_corrected(capsys):

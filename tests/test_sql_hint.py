@@ -104,10 +104,9 @@ def test_every_option_is_described(name: str) -> None:
     assert set(option.strategies) <= set(STRATEGIES)
 
 
-@pytest.mark.parametrize("strategy", ["adaptive", "dual"])
-def test_known_but_unavailable(strategy: str) -> None:
-    with pytest.raises(UnavailableError, match=strategy):
-        parse_hint(f"/*+ SHED({strategy}) */")
+def test_known_but_unavailable() -> None:
+    with pytest.raises(UnavailableError, match="ctr"):
+        parse_hint("/*+ SHED(exact, 'diffuse=ctr') */")
 
 
 @pytest.mark.parametrize("strategy", EVICTION)
@@ -138,3 +137,12 @@ def test_memory_strategies_need_a_limit(strategy: str) -> None:
 def test_never_ignored(comment: str) -> None:
     with pytest.raises(HintError):
         parse_hint(comment)
+
+
+def test_windows_of_rows_need_their_number_and_one_host() -> None:
+    hint, _ = parse_hint("/*+ SHED(dual, 'rows=400', 'diffuse=none') */")
+    assert hint is not None and hint.rows == 400
+    with pytest.raises(HintError, match="needs their number"):
+        parse_hint("/*+ SHED(dual, 'budget=0.5') */")
+    with pytest.raises(HintError, match="one host"):
+        parse_hint("/*+ SHED(dual, 'rows=4', 'diffuse=hash') */")

@@ -80,6 +80,9 @@ class DirectionTally:
         hops: What their hops met.
         work: Work units of all rows.
         sifted: Partial results of first hops that went no further; a part of what hops met.
+        joined: Rows that entered the windows, where that is counted.
+        yields: Where rows are judged by the number of their matches: rows, and matches, by bins of that
+            number.
         harvested: For rows that harvest, with the dear and with the cheap setting: how many there are, and
             how many partial results their first hop finds.
     """
@@ -92,6 +95,8 @@ class DirectionTally:
     lags: dict[int, Floats] = field(default_factory=dict)
     hops: dict[HopKey, HopTally] = field(default_factory=dict)
     harvested: Floats = field(default_factory=lambda: np.zeros((2, 2)))
+    joined: float = 0.0
+    yields: Floats = field(default_factory=lambda: np.zeros((2, 0)))
 
     def hop(self, key: HopKey, slices: int) -> HopTally:
         """The tally of one hop, made when first asked for."""
@@ -113,6 +118,8 @@ class DirectionTally:
         self.work *= factor
         self.sifted *= factor
         self.harvested *= factor
+        self.joined *= factor
+        self.yields *= factor
         for counts in self.lags.values():
             counts *= factor
         for hop in self.hops.values():
@@ -126,6 +133,9 @@ class DirectionTally:
         self.work += other.work
         self.sifted += other.sifted
         self.harvested += other.harvested
+        self.joined += other.joined
+        if other.yields.size:
+            self.yields = self.yields + other.yields if self.yields.size else other.yields.copy()
         for target, counts in other.lags.items():
             self.lag(target, len(counts))[:] += counts
         for key, hop in other.hops.items():

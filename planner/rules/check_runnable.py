@@ -33,6 +33,8 @@ def check_runnable(plan: ShedJoin) -> ShedJoin:
         )
         raise PlanError(msg)
     _check_memory(plan)
+    if plan.hint.rows is not None:
+        _check_rows(plan)
     return plan
 
 
@@ -63,3 +65,14 @@ def _check_memory(plan: ShedJoin) -> None:
                 f"stream. Use `gdj`, which works with any condition."
             )
             raise PlanError(msg)
+
+
+def _check_rows(plan: ShedJoin) -> None:
+    """Windows of rows are for streams that are joined by equality."""
+    if not any(isinstance(predicate.form, Equality) for predicate in plan.linking):
+        msg = (
+            f"strategy `dual` needs an equality between `{plan.names[0]}` and `{plan.names[1]}`, such as "
+            f"{plan.names[0]}.k = {plan.names[1]}.k: it judges rows by how often their value occurs. Use "
+            "`grubjoin` or `adaptive` for other conditions, with time bounds between the streams."
+        )
+        raise PlanError(msg)

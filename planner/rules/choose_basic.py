@@ -30,11 +30,19 @@ def choose_basic(plan: ShedJoin) -> ShedJoin:
     bounds = [bound for row in plan.closed.at for bound in row if bound is not None]
     unbounded = any(bound is None for row in plan.closed.at for bound in row)
     window = spread if unbounded else max([0, *bounds])
+    if plan.hint.rows is not None:
+        return replace(plan, basic=max(1, min(window, _lasts(plan, plan.hint.rows)) // 10))
     if plan.sheds or plan.streaming:
         return replace(plan, basic=max(1, window // 10))
     densest = max((s.rate for s in streams), default=0.0)
     filled = int(MIN_ROWS / densest * _SECOND) if densest > 0 else _SECOND
     return replace(plan, basic=max(1, window // 10, min(filled, max(spread, 1))))
+
+
+def _lasts(plan: ShedJoin, rows: int) -> int:
+    """How long so many rows of the fastest stream last, in microseconds."""
+    rate = max((own.rate for own in plan.statistics.streams), default=0.0)
+    return int(rows / rate * _SECOND) if rate > 0 else _SECOND
 
 
 def _checked(plan: ShedJoin, basic: int) -> int:

@@ -10,9 +10,10 @@ from sparkshed.sql.bounds import BoundMatrix
 
 
 def closed_bounds(block: JoinBlock) -> BoundMatrix:
-    """The closed matrix of a block; raises when two streams have no bound between them."""
+    """The closed matrix of a block; raises when two streams have no bound, unless windows are of rows."""
     matrix = BoundMatrix.close(len(block.streams), block.bounds)
-    matrix.check(block.names, [stream.time_text for stream in block.streams])
+    if block.hint.rows is None:
+        matrix.check(block.names, [stream.time_text for stream in block.streams])
     return matrix
 
 

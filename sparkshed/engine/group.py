@@ -54,8 +54,8 @@ def join_group(
     seed = (shedding.seed, number)
     strategy = strategy_of(shedding, shedding.configuration, seed)
     operator = JoinOperator(spec, strategy, derived(seed))
-    if shedding.buffering is not None:
-        yield from _join_limited(spec, operator, streams, shedding)
+    if strategy.holds:
+        yield from _join_in_order(spec, operator, streams, shedding)
         return
     adapter = shedding.adapter(spec)
     yield from operator.process(others)
@@ -71,7 +71,7 @@ def join_group(
             strategy.configure(adapter.adapt(strategy.take(), shedding.budget, rows=counts, share=share))
 
 
-def _join_limited(
+def _join_in_order(
     spec: JoinSpec, operator: JoinOperator, streams: Mapping[int, pa.Table], shedding: Shedding
 ) -> Iterator[pa.RecordBatch]:
     """The results when rows of all streams arrive in the order of time, as they would in streaming."""
@@ -81,6 +81,7 @@ def _join_limited(
         operator.tidy()
         if adapter is not None:
             operator.strategy.configure(adapter.adapt(operator.strategy.take(), shedding.budget))
+    yield from operator.close()
 
 
 def together(spec: JoinSpec, rows: Mapping[int, pa.Table]) -> Iterator[dict[int, pa.Table]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sparkshed.engine.pipeline import DirectionExec
 from sparkshed.engine.statistics import DirectionCounters, HopCounters, Statistics, StreamCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.exact import Exact
-from sparkshed.engine.strategies.protocol import Held, Part, Strategy
+from sparkshed.engine.strategies.protocol import Batch, Held, Part, Strategy
 from sparkshed.engine.windows import BasicWindow, Windows
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
@@ -107,9 +108,25 @@ class JoinOperator:
             msg = f"stream numbers must be 0 … {len(self._stores) - 1}, got {unknown}"
             raise ValueError(msg)
         self.strategy.arriving(batch)
+        self.completeness = Completeness(0.0)
+        self.newest = [(0, 0) for _ in self._stores]
+        first, *rest = self._arranged(batch)
+        results = self._step(first)
+        return chain(results, self._steps(rest)) if rest else results
+
+    def close(self) -> Iterator[pa.RecordBatch]:
+        """Join what still waits in front of the join, because no more rows will come."""
+        self.strategy.close()
+        return self.process({})
+
+    def _steps(self, batches: Sequence[Batch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from self._step(batch)
+
+    def _step(self, batch: Batch) -> Iterator[pa.RecordBatch]:
         new = [windows.empty() for windows in self._windows]
         ranges = [self._take_in(i, batch.get(i), windows) for i, windows in enumerate(new)]
-        self.newest = ranges
+        self.newest = [joined_ranges(*pair) for pair in zip(self.newest, ranges, strict=True)]
         filled = [old.held + fresh.size > 0 for old, fresh in zip(self._windows, new, strict=True)]
         if all(filled):
             self._read_reached(ranges)
@@ -182,17 +199,28 @@ class JoinOperator:
             msg = "the results of the previous micro-batch must be read to the end first"
             raise RuntimeError(msg)
 
-    def _take_in(
-        self, stream: int, table: pa.Table | pa.RecordBatch | None, windows: Windows
-    ) -> tuple[int, int]:
+    def _arranged(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> Sequence[Batch]:
+        """The rows that are joined now; those that are shed are counted."""
+        rows = {}
+        for stream, table in batch.items():
+            if table is None or table.num_rows == 0:
+                continue
+            counters = self.statistics.streams[stream]
+            counters.arrived += table.num_rows
+            admitted = self.strategy.admit(stream, table.num_rows)
+            if admitted is not None:
+                table = table.filter(pa.array(admitted))
+                counters.shed += len(admitted) - table.num_rows
+            rows[stream] = table
+        arranged = self.strategy.arrange(rows)
+        for counters, dropped in zip(self.statistics.streams, arranged.dropped, strict=False):
+            counters.shed += dropped
+        return arranged.batches
+
+    def _take_in(self, stream: int, table: pa.Table | None, windows: Windows) -> tuple[int, int]:
         if table is None or table.num_rows == 0:
             return 0, 0
         store, counters = self._stores[stream], self.statistics.streams[stream]
-        counters.arrived += table.num_rows
-        admitted = self.strategy.admit(stream, table.num_rows)
-        if admitted is not None:
-            table = table.filter(pa.array(admitted))
-            counters.shed += len(admitted) - table.num_rows
         start, times = store.append(table)
         counters.null_time = store.null_time
         windows.add(start, times)
@@ -242,7 +270,9 @@ class JoinOperator:
                     self.thinner[stream].update(self._windows[stream].numbers_of(times).tolist())
             self.statistics.streams[stream].evicted += len(leaving.evicted)
             self.statistics.streams[stream].expired += len(leaving.past)
-        self.completeness = self.strategy.settle()
+        for direction, units in zip(self.statistics.directions, self.strategy.charges(), strict=False):
+            direction.charges += units
+        self.completeness += self.strategy.settle()
 
     def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
         """Gather the payload: the only place where results become rows."""
@@ -312,3 +342,11 @@ class JoinOperator:
             for windows, store in zip(self._windows, self._stores, strict=True):
                 windows.forget()
                 store.forget()
+
+
+def joined_ranges(rows: tuple[int, int], more: tuple[int, int]) -> tuple[int, int]:
+    """A range of rows with those that came after them."""
+    (start, stop), (first, last) = rows, more
+    if start == stop or first == last:
+        return more if start == stop else rows
+    return start, last

@@ -48,10 +48,14 @@ class HopCounters:
 
 @dataclass(slots=True)
 class DirectionCounters:
-    """Work of one direction, hop by hop, and its results."""
+    """Work of one direction, hop by hop, and its results.
+
+    `charges` are work units of its rows that a strategy counts besides, such as those of entering windows.
+    """
 
     hops: list[HopCounters] = field(default_factory=list)
     results: int = 0
+    charges: int = 0
 
     @property
     def comparisons(self) -> int:
@@ -70,8 +74,8 @@ class DirectionCounters:
 
     @property
     def work(self) -> int:
-        """Work units: one per comparison, search step and result."""
-        return sum(hop.work for hop in self.hops) + self.results
+        """Work units: one per comparison, search step and result, and what is charged besides."""
+        return sum(hop.work for hop in self.hops) + self.results + self.charges
 
 
 @dataclass(slots=True)
@@ -103,6 +107,7 @@ class Statistics:
             _subtract(stream, former)
         for direction, former_direction in zip(found.directions, before.directions, strict=True):
             direction.results -= former_direction.results
+            direction.charges -= former_direction.charges
             for hop, former_hop in zip(direction.hops, former_direction.hops, strict=True):
                 _subtract(hop, former_hop)
         return found

@@ -17,8 +17,9 @@ from sparkshed.planner.physical import StreamExec
 
 Compute = Callable[[pa.Array, str], Vector]
 
-#: The column of a snapshot that says how many rows each row stands for.
+#: Columns of a snapshot: how many rows each row stands for, and its place among all that came.
 _WEIGHT = "weight"
+_PLACES = ("rank", "before")
 
 
 class RowStore:
@@ -39,6 +40,7 @@ class RowStore:
         self._list_lanes: dict[tuple[str, int], ListLane] = {}
         self._times = Growing(np.empty(0, np.int64))
         self._weights: Growing | None = None
+        self._places: tuple[Growing, Growing] | None = None
         self.size = 0
         self.null_time = 0
 
@@ -58,6 +60,19 @@ class RowStore:
             if self._weights is None:
                 self._weights = Growing(np.ones(self.size))
             self._weights.values[rows] *= factor
+
+    @property
+    def places(self) -> tuple[Ints, Ints]:
+        """Of every row its rank in its stream, and how many of the other stream came before it, if known."""
+        if self._places is None:
+            self._places = (Growing(np.zeros(self.size, np.int64)), Growing(np.zeros(self.size, np.int64)))
+        ranks, before = self._places
+        return ranks.values, before.values
+
+    def place(self, rows: Ints, ranks: Ints, before: Ints) -> None:
+        """Say where rows stand among all that came."""
+        for known, values in zip(self.places, (ranks, before), strict=True):
+            known[rows] = values
 
     def append(self, table: pa.Table | pa.RecordBatch) -> tuple[int, Ints]:
         """Add one batch; return the first row number and the sorted times of the new rows."""
@@ -89,6 +104,8 @@ class RowStore:
             self._times.extend(times)
             if self._weights is not None:
                 self._weights.extend(np.ones(len(times)))
+            for places in self._places or ():
+                places.extend(np.zeros(len(times), np.int64))
             self.size += len(times)
 
     def snapshot(self, rows: Ints) -> pa.Table:
@@ -97,6 +114,10 @@ class RowStore:
         weights = self.weights
         if weights is not None and len(rows) and (own := weights.take(rows)).max() != 1:
             columns[_WEIGHT] = pa.array(own)
+        if self._places is not None:
+            columns |= {
+                name: pa.array(own.take(rows)) for name, own in zip(_PLACES, self.places, strict=True)
+            }
         return pa.table(columns)
 
     def restore(self, table: pa.Table) -> tuple[int, Ints]:
@@ -105,9 +126,11 @@ class RowStore:
         times = decode_times(columns[self._stream.time], self._stream.types[self._stream.time])
         start = self.size
         self._enter(columns, times)
+        rows = np.arange(start, self.size)
         if _WEIGHT in table.column_names:
-            rows = np.arange(start, self.size)
             self.weigh(rows, table.column(_WEIGHT).to_numpy())
+        if _PLACES[0] in table.column_names:
+            self.place(rows, *(table.column(name).to_numpy() for name in _PLACES))
         return start, times
 
     def _clean(self, column: pa.Array | pa.ChunkedArray, number: int) -> pa.Array:
@@ -178,6 +201,9 @@ class RowStore:
         self._times = Growing(self.times.take(rows))
         weights = None if self.weights is None else self.weights.take(rows)
         self._weights = None if weights is None or (weights == 1).all() else Growing(weights)
+        if self._places is not None:
+            ranks, before = self.places
+            self._places = (Growing(ranks.take(rows)), Growing(before.take(rows)))
         self.size = len(rows)
         self.forget()
 

@@ -9,7 +9,8 @@ from sparkshed.engine.arrays import Ints
 from sparkshed.engine.decode import decode_times, normalise, validity
 from sparkshed.planner.physical import StreamExec
 
-_NEVER = 2**63 - 1
+#: The time of rows without one: behind all others.
+NEVER = 2**63 - 1
 
 
 def in_order(table: pa.Table, stream: StreamExec) -> tuple[pa.Table, Ints]:
@@ -27,6 +28,6 @@ def times_of(table: pa.Table | pa.RecordBatch, stream: StreamExec) -> Ints:
     known = validity(column)
     if known is None:
         return decode_times(column, stream.types[stream.time])
-    times = np.full(len(column), _NEVER)
+    times = np.full(len(column), NEVER)
     times[known] = decode_times(column.drop_null(), stream.types[stream.time])
     return times

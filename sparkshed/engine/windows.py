@@ -273,9 +273,11 @@ class Windows:
         return rows
 
     def remove(self, rows: Ints, times: Ints) -> None:
-        """Drop single rows, given with their times."""
+        """Drop single rows, given with their times; those of windows that expired are gone already."""
         for number in np.unique(self.numbers_of(times)).tolist():
-            window = self._windows[number]
+            window = self._windows.get(number)
+            if window is None:
+                continue
             stays = ~np.isin(window.rows, rows, assume_unique=True)
             self._replace(number, BasicWindow(window.rows[stays], window.times[stays]))
             if number not in self._windows:

@@ -9,6 +9,7 @@ from sparkshed.experiments import (
     budgets,
     bursts,
     choosing,
+    dual,
     evicting,
     following,
     general,
@@ -53,6 +54,7 @@ class Experiment:
 
 _RATES = ("grubjoin", "randomdrop")
 _WITH = tuple(f"with {name}" for name in selecting.ADAPTATIONS)
+_DUAL = ("dual", "prob", "rand", "opt")
 
 EXPERIMENTS: dict[str, Experiment] = {
     "grubjoin-fig2": Experiment(
@@ -130,6 +132,12 @@ EXPERIMENTS: dict[str, Experiment] = {
     "adaptive-fig9": Experiment(
         "output by basic window", selecting.fig9, Picture("b", ("adaptive",), ("indexed", "kappa"), bars=True)
     ),
+    "dual-fig5": Experiment(
+        "front and rear shedding, by speed", dual.fig5, Picture("speed", ("dual", "rear", "dual_sql"))
+    ),
+    "dual-fig6": Experiment("windows of 400 rows, by speed", dual.fig6, Picture("speed", _DUAL)),
+    "dual-fig7": Experiment("windows of 800 rows, by speed", dual.fig7, Picture("speed", _DUAL)),
+    "dual-fig8": Experiment("uniform values, by speed", dual.fig8, Picture("speed", _DUAL)),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
     "gdj-fig2.1": Experiment(
         "how soon values come again",

@@ -127,6 +127,35 @@ def _two_way(kind: str, window: float, basic: float, kernel: Kernel, expr: Call)
     return Join(spec, JoinGraph(2, [Predicate("x", expr, form)]))
 
 
+def keyed_join(rows: int, *, bound: int | None = None, indexed: bool = True, basic: float = 1.0) -> Join:
+    """The join of two streams on equal keys over the last rows of each.
+
+    Args:
+        rows: n, the rows of each window.
+        bound: Largest difference of two times, in microseconds; None is any.
+        indexed: Look keys up, and do not compare with every row.
+        basic: Length of a basic window in seconds.
+    """
+    streams = tuple(
+        StreamExec(f"k{i + 1}", ("ts", "k", "id"), ("timestamp", "bigint", "bigint"), 0) for i in (0, 1)
+    )
+    left, right = (Col(s, 1, "bigint", f"k{s + 1}.k") for s in (0, 1))
+    equal = Predicate(
+        f"{left.text} = {right.text}", Call("=", (left, right), "boolean"), Equality(left, right)
+    )
+    kernel: Kernel = EqualityKernel((Equality(left, right),)) if indexed else ScanKernel()
+    checks = () if indexed else (equal,)
+    spec = JoinSpec(
+        streams=streams,
+        bounds=((0, bound), (bound, 0)),
+        directions=tuple(Direction(i, (Hop(1 - i, kernel, checks),)) for i in (0, 1)),
+        basic=round(basic * SECOND),
+        output=tuple(OutputColumn(i, 2, f"id{i + 1}") for i in (0, 1)),
+        rows=rows,
+    )
+    return Join(spec, JoinGraph(2, [equal]))
+
+
 def _band(left: int, right: int, eps: float) -> Predicate:
     a, b = (Col(stream, 1, "double", f"c{stream + 1}.x") for stream in (left, right))
     difference = Call("abs", (Call("-", (a, b), "double"),), "double")

@@ -21,7 +21,7 @@ from sparkshed.planner.rules.close_bounds import closed_bounds
 from sparkshed.spark.batch import execute
 from sparkshed.spark.catalog import SparkCatalog
 from sparkshed.spark.inputs import read_inputs
-from sparkshed.spark.shedding import plan_shedding
+from sparkshed.spark.shedding import plan_rows, plan_shedding
 from sparkshed.spark.statistics import gather, refine
 from sparkshed.spark.streaming.execution import execute_streaming
 from sparkshed.spark.streaming.planning import plan_streaming
@@ -143,7 +143,9 @@ class _Road:
             statistics, sample = gather(joined, bounds, inputs)
             planned = plan_join(joined, statistics, resources)
             planned = plan_join(joined, refine(planned, sample), resources)
-            if planned.logical.sheds:
+            if planned.logical.hint.rows is not None:
+                planned = plan_rows(planned, sample)
+            elif planned.logical.sheds:
                 planned = plan_shedding(planned, inputs)
             output = execute(planned.physical, inputs)
         view = f"__shed_{uuid.uuid4().hex}"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from planning.test_adaptation import SLICES, direction, tally
-from sparkshed.engine.strategies.registry import STRATEGIES
+from sparkshed.engine.strategies.registry import LIMITED, STRATEGIES
 from sparkshed.experiments.joins import camera_join
 from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.adaptive import AdaptiveAdapter, selective
@@ -22,7 +22,7 @@ from sparkshed.planner.slices import Slices, Span
 from sparkshed.planner.strategies import KINDS
 from sparkshed.planner.wire import configuration_from_json, configuration_to_json
 from sparkshed.sql.hint import parse_hint
-from sparkshed.sql.options import AVAILABLE_STRATEGIES
+from sparkshed.sql.options import CPU, EVICTION, LIMITABLE
 
 B = 1_000_000
 PAST = Slices.of(SLICES * B - 1, 0, B)
@@ -49,8 +49,9 @@ def shares(adapting: AdaptiveAdapter, known) -> list[float]:
     return [selective(own, learned, origin, ((PAST,) * 2,) * 2)[0] for origin in (0, 1)]
 
 
-def test_every_strategy_that_is_available_is_registered():
-    assert set(AVAILABLE_STRATEGIES) == {"exact", *KINDS} == {"exact", *STRATEGIES}
+def test_every_strategy_is_registered():
+    assert set(CPU) == set(KINDS) == set(STRATEGIES)
+    assert set(LIMITABLE) == {*LIMITED, *EVICTION}
 
 
 def test_with_time_the_slices_with_most_results_come_first_and_the_last_one_in_part():

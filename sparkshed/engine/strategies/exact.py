@@ -10,7 +10,7 @@ from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.partials import Candidates, Partials
 from sparkshed.engine.probing import EVERYTHING, Reach
 from sparkshed.engine.store import RowStore
-from sparkshed.engine.strategies.protocol import Held, Leaving, Part
+from sparkshed.engine.strategies.protocol import Arranged, Batch, Held, Leaving, Part
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
@@ -46,6 +46,10 @@ class Exact:
         """Every row enters."""
         return None
 
+    def arrange(self, batch: Batch) -> Arranged:
+        """All rows are joined at once."""
+        return Arranged((batch,))
+
     def entered(self, stream: int, rows: Ints) -> None:
         """Nothing is kept about rows."""
 
@@ -68,6 +72,13 @@ class Exact:
     def leaving(self) -> Sequence[Leaving]:
         """Rows stay until they expire."""
         return ()
+
+    def charges(self) -> Sequence[int]:
+        """All work is counted by the operator."""
+        return ()
+
+    def close(self) -> None:
+        """No row waits."""
 
     def take(self) -> Tally:
         """What was learned since the last call."""

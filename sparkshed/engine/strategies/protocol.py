@@ -50,12 +50,24 @@ class Leaving(NamedTuple):
     past: Ints
 
 
+#: Rows of a micro-batch by stream.
+Batch = Mapping[int, pa.Table]
+
+
+class Arranged(NamedTuple):
+    """Rows that are joined now, batch by batch, and how many of each stream were dropped for good."""
+
+    batches: Sequence[Batch]
+    dropped: Sequence[int] = ()
+
+
 class Strategy(Protocol):
     """Decides about rows and probes; the operator does the joining.
 
-    For each micro-batch the operator calls :meth:`admit` for every stream, then :meth:`reaches` and
-    :meth:`parts` for every direction, :meth:`release` and :meth:`settle` at the end, and :meth:`leaving` when
-    the new rows are in the windows.
+    For each micro-batch the operator calls :meth:`arriving`, :meth:`admit` for every stream, and
+    :meth:`arrange` for all. For each batch that comes out of that it calls :meth:`entered`, :meth:`reaches`
+    and :meth:`parts` for every direction, :meth:`release`, :meth:`leaving` when the new rows are in the
+    windows, :meth:`charges` and :meth:`settle`.
 
     Attributes:
         configuration: What it does.
@@ -82,6 +94,9 @@ class Strategy(Protocol):
     def admit(self, stream: int, count: int) -> Bools | None:
         """Which of the new rows of a stream enter the join; None if all do."""
 
+    def arrange(self, batch: Batch) -> Arranged:
+        """The rows to be joined now, of those that were admitted and those that waited."""
+
     def entered(self, stream: int, rows: Ints) -> None:
         """The row numbers of the new rows that entered."""
 
@@ -99,6 +114,12 @@ class Strategy(Protocol):
 
     def leaving(self) -> Sequence[Leaving]:
         """Rows of each stream that leave the windows, now that the micro-batch is joined."""
+
+    def charges(self) -> Sequence[int]:
+        """Work units of each stream's rows in the micro-batch that the operator does not count itself."""
+
+    def close(self) -> None:
+        """No more rows will come, so that none need wait for them."""
 
     def take(self) -> Tally:
         """What was learned since the last call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sparkshed.engine.strategies.adaptive import Adaptive
+from sparkshed.engine.strategies.dual import Dual
 from sparkshed.engine.strategies.evicting import Evicting
 from sparkshed.engine.strategies.grubjoin import GrubJoin
 from sparkshed.engine.strategies.learning import Learning
@@ -13,6 +14,7 @@ STRATEGIES: dict[str, type[Learning]] = {
     "grubjoin": GrubJoin,
     "randomdrop": RandomDrop,
     "adaptive": Adaptive,
+    "dual": Dual,
 }
 
 #: The same with a limit for their windows; what limits only these is not here.
