@@ -23,7 +23,7 @@ JOINS = {
     "keys": lambda: (key_join(10, 1), drifting_keys(KEYS, [(SECONDS, 200.0)])),
     "band": lambda: (
         camera_join(2, window=10, basic=1, indexed=True),
-        tables_of(Cameras((0, 3), (2, 20)), 60.0, SECONDS, seed=0),
+        tables_of(Cameras((0, 3), (2, 20)), 200.0, SECONDS, seed=0),
     ),
 }
 LOAD = Load(seconds=SECONDS, warm_up=20.0, tick=0.5)

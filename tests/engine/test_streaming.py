@@ -241,19 +241,19 @@ def test_decisions_are_followed_and_outlive_the_worker(strategy, m):
     join = camera_join(m)
     plan, store = plan_of(join.spec, shedding_of(join, 1.0, strategy)), MemoryStore()
     off = (((), ()),) * m
-    shed = {
-        "grubjoin": Configuration(join.spec.orders, 0.2, off, off, shred=0.5),
-        "randomdrop": Configuration(join.spec.orders, 0.2, keep=(0.3, 0.3, 0.3)[:m], shred=0.5),
-        "adaptive": Configuration(
-            join.spec.orders,
-            0.2,
-            (((1,),), ((),)),
-            (((1,),), ((),)),
-            shred=0.02,
-            thins=((1.0,),) * 2,
-            partly=(Span(4 * SECOND, 4 * SECOND + 1000), Span(0, SECOND)),
-        ),
-    }[strategy]
+    chosen = (((1,),), ((),))
+    settings = {
+        "grubjoin": {"dear": off, "cheap": off, "shred": 0.5},
+        "randomdrop": {"keep": (0.3, 0.3, 0.3), "shred": 0.5},
+        "adaptive": {
+            "dear": chosen,
+            "cheap": chosen,
+            "shred": 0.02,
+            "thins": ((1.0,),) * 2,
+            "partly": (Span(4 * SECOND, 4 * SECOND + 1000), Span(0, SECOND)),
+        },
+    }
+    shed = Configuration(join.spec.orders, 0.2, **settings[strategy])
     full, kept = JoinOperator(join.spec), []
     for number, batch in enumerate(cut_by_time(cameras(40)[:m], 40, 4)):
         whole = collect_all(full, batch)
