@@ -33,6 +33,12 @@ def test_the_catalogue_is_complete(capsys):
     assert [line.split()[0] for line in listed] == list(EXPERIMENTS)
 
 
+@pytest.mark.long
+def test_front_shedding_keeps_the_output_where_rear_shedding_alone_loses_it():
+    headline = EXPERIMENTS["dual-fig5"].run(Settings(quick=True)).headline
+    assert headline["flat_ratio"] > 0.9
+
+
 def test_dual_windows_are_near_the_best_choice():
     headline = EXPERIMENTS["dual-fig8"].run(Settings(quick=True)).headline
     assert headline["opt_share_min"] > 0.9 and headline["over_rand_max"] > 1.1
