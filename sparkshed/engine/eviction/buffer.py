@@ -67,7 +67,7 @@ class Buffer:
         self._unified = unified
         self.reserve = Reserve(self.slots, most, Draws((*seed, 0)))
         policy.bind(self.slots, limit)
-        groups = policy.panels * (1 if unified else self._streams)
+        groups = 1 if unified else self._streams
         self._heaps: list[list[tuple[float, int, int]]] = [[] for _ in range(groups)]
         self._sizes = [0] * groups
         self._arrived = [0] * self._streams
@@ -105,7 +105,6 @@ class Buffer:
         policy.arriving(arrivals)
         meetings.prepare(slots, sort=policy.credits or policy.learns)
         now, ended, learned = clock.tolist(), 0, 0
-        kept = policy.panels * self._streams
         for place, (slot, stream, cost) in enumerate(
             zip(new.tolist(), arrivals.streams.tolist(), costs.tolist(), strict=True)
         ):
@@ -116,21 +115,28 @@ class Buffer:
             while ended < len(ending) and ends_at[ended] <= place:
                 self._end(ending[ended], place)
                 ended += 1
-            panel = policy.panel() if kept > 1 else 0
-            group = panel if self._unified else stream * policy.panels + panel
+            group = 0 if self._unified else stream
             self._seq += 1
             if self._make_room(cost, group, now[place], place):
                 self._enter(slot, seq, group, cost, own)
             else:
+                policy.refused()
                 slots.lost[slot] = place
                 self._lose(slot, place)
             if self._seq >= self._due:
                 self._learn(meetings, learned, place + 1, clock)
                 learned = place + 1
-                policy.refresh(self._seq, now[place])
+                self._refresh(now[place])
                 self._due = self._seq + policy.interval(self._active)
         self._learn(meetings, learned, len(new), clock)
         self._clock = now[-1]
+
+    def _refresh(self, now: int) -> None:
+        """Let the policy look at all rows."""
+        self.policy.refresh(self._seq, now)
+        if self.policy.reprices:
+            for group, _ in enumerate(self._heaps):
+                self._rebuild(group)
 
     def _ends(self, arrivals: Arrivals, clock: Ints) -> tuple[list[int], list[int]]:
         """Which rows get out of reach, and at which arrival."""
@@ -165,6 +171,7 @@ class Buffer:
         self._sizes[self.slots.group[slot]] -= cost
         self._active -= 1
         self.slots.lost[slot] = place
+        self.policy.lost(slot, self._seq)
 
     def _drop(self, slot: int, place: int, gone: list[int]) -> None:
         self.slots.state[slot] = GONE
@@ -187,8 +194,10 @@ class Buffer:
     def _rebuild(self, group: int) -> None:
         """A heap without the entries of rows that left."""
         slots = self.slots
-        own = [slot for slot in slots.of(ACTIVE).tolist() if slots.group[slot] == group]
-        self._heaps[group] = [(self.policy.current(slot), slots.seq[slot], slot) for slot in own]
+        active = slots.of(ACTIVE)
+        own = active[slots.groups.take(active) == group]
+        priorities, seqs = self.policy.currents(own), slots.seqs.take(own).tolist()
+        self._heaps[group] = list(zip(priorities, seqs, own.tolist(), strict=True))
         heapify(self._heaps[group])
 
     def _make_room(self, cost: int, group: int, now: int, place: int) -> bool:
@@ -245,7 +254,7 @@ class Buffer:
     def _fullest(self, group: int, cost: int) -> int:
         """The part of the buffer that a row leaves: its own if full, else the one most above its share."""
         sizes = self._sizes
-        if len(sizes) == 1:
+        if self._unified:
             return 0
         if sizes[group] and sizes[group] + cost > self._quota(group):
             return group
@@ -253,17 +262,12 @@ class Buffer:
         return excess.index(max(excess))
 
     def _quota(self, group: int) -> float:
-        panels = self.policy.panels
-        share = self.policy.share(group % panels)
-        if not self._unified:
-            share *= self._arrived[group // panels] / max(1, sum(self._arrived))
-        return share * self._limit
+        return self._limit * self._arrived[group] / max(1, sum(self._arrived))
 
     def _learn(self, meetings: Meetings, first: int, last: int, clock: Ints) -> None:
         if self.policy.learns and first < last:
             partners, places = meetings.emitted_between(first, last)
-            if len(places):
-                self.policy.learn(partners, places, clock.take(places))
+            self.policy.learn(partners, places, clock.take(places), last)
 
     def emitted(self, partners: Ints, places: Ints) -> Bools:
         """Which results have all of their partners there when they are due."""

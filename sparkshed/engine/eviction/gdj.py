@@ -1,7 +1,8 @@
-"""GreedyDual-Join: rows earn credit with their results, and start with as much as most others have."""
+"""GreedyDual-Join as in the paper: rows earn credit with results, and start with a percentile of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,23 +41,23 @@ class Gdj(Policy):
         """The percentile of its part of the buffer, and its own results."""
         return self._levels[group] + own if self._own else self._levels[group]
 
-    def credit_one(self, partner: int, seq: int) -> None:
-        """More for the partner of a result."""
+    def meet(self, partners: Sequence[int], seq: int) -> None:
+        """More for the partners of a result."""
         priority = self.slots.priority
-        if self._ranked:
-            known = self._sorted[self.slots.group[partner]]
-            below = int(known.searchsorted(priority[partner], "right"))
-            priority[partner] += (below + 1) / (len(known) + 1)
-        else:
-            priority[partner] += 1.0
+        for partner in partners:
+            priority[partner] += self._rank(partner) if self._ranked else 1.0
 
-    def credit(self, partners: Ints, seq: int) -> None:
+    def _rank(self, partner: int) -> float:
+        known = self._sorted[self.slots.group[partner]]
+        below = int(known.searchsorted(self.slots.priority[partner], "right"))
+        return (below + 1) / (len(known) + 1)
+
+    def credit(self, results: Ints, seq: int) -> None:
         """More for each."""
         if self._ranked:
-            for partner in partners.tolist():
-                self.credit_one(partner, seq)
+            self.meet(results.ravel().tolist(), seq)
         else:
-            np.add.at(self.slots.priorities, partners, 1.0)
+            np.add.at(self.slots.priorities, results, 1.0)
 
     def interval(self, active: int) -> int:
         """A share of the rows."""
@@ -64,7 +65,7 @@ class Gdj(Policy):
 
     def refresh(self, seq: int, now: int) -> None:
         """Find the levels at which rows start."""
-        active = self.active()
+        active = np.flatnonzero(self.slots.states == ACTIVE)
         credits, groups = self.slots.priorities.take(active), self.slots.groups.take(active)
         for group, percentile in enumerate(self._percentiles):
             own = credits[groups == group]
@@ -74,10 +75,6 @@ class Gdj(Policy):
             self._levels[group] = float(np.partition(own, place)[place])
             if self._ranked:
                 self._sorted[group] = np.sort(own)
-
-    def active(self) -> Ints:
-        """Slots of the rows that take part."""
-        return np.flatnonzero(self.slots.states == ACTIVE)
 
     def notes(self, order: Ints) -> dict[str, Any]:
         """The levels."""

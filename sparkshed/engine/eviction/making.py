@@ -8,10 +8,11 @@ from functools import partial
 from sparkshed.engine.eviction.age import Age
 from sparkshed.engine.eviction.buffer import Buffer
 from sparkshed.engine.eviction.gdj import Gdj
+from sparkshed.engine.eviction.keys import Keys, links_of
+from sparkshed.engine.eviction.learned import Learned
 from sparkshed.engine.eviction.policy import Policy
-from sparkshed.engine.eviction.prob import CountMin, Exactly, Prob, links_of
+from sparkshed.engine.eviction.prob import CountMin, Exactly, Prob
 from sparkshed.engine.eviction.simple import Fifo, Lfu, Lru, Rand
-from sparkshed.engine.eviction.tuned import Tuned
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.physical import JoinSpec
@@ -39,10 +40,10 @@ def policy_of(
         groups = 1 if buffering.unified else len(stores)
         if buffering.percentile is not None:
             return Gdj(buffering.method, buffering.percentile, groups, own=buffering.own)
-        return Tuned(buffering.method, buffering.room, groups, seed, own=buffering.own)
+        return Learned(Keys(links_of(spec), stores), spec.retentions, buffering.room, aged=False)
     if buffering.policy == "prob":
         counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
-        return Prob(links_of(spec), stores, counts)
+        return Prob(Keys(links_of(spec), stores), counts)
     if buffering.policy == "age":
         return Age(spec.retentions)
     if buffering.policy == "rand":

@@ -47,7 +47,7 @@ class Meetings:
         whole = there.all(axis=1)
         count = int(whole.sum())
         if count:
-            policy.credit(partners[whole].ravel(), seq)
+            policy.credit(partners[whole], seq)
         return count
 
     def _credit_few(self, results: list[list[int]], policy: Policy, seq: int) -> int:
@@ -58,8 +58,7 @@ class Meetings:
                     break
             else:
                 count += 1
-                for partner in partners:
-                    policy.credit_one(partner, seq)
+                policy.meet(partners, seq)
         return count
 
     def emitted_between(self, first: int, last: int) -> tuple[Ints, Ints]:

@@ -34,12 +34,12 @@ class Policy:
     Attributes:
         credits: Whether results change priorities.
         learns: Whether results teach the policy something else.
-        panels: Parts of the buffer that rows are dealt out to.
+        reprices: Whether priorities may fall when it looks at all rows.
     """
 
     credits = False
     learns = False
-    panels = 1
+    reprices = False
 
     def bind(self, slots: Slots, limit: int) -> None:
         """Get to know the buffer and what it may hold."""
@@ -52,27 +52,23 @@ class Policy:
     def arrive(self, place: int, stream: int) -> None:
         """A row arrives; `place` is its place among the arrivals."""
 
-    def panel(self) -> int:
-        """The part of the buffer that the row goes to."""
-        return 0
-
-    def share(self, panel: int) -> float:
-        """The share of the buffer that a part has."""
-        return 1.0
-
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
         """The priority of a new row; `own` of its results were emitted."""
         return 0.0
 
-    def credit_one(self, partner: int, seq: int) -> None:
-        """The partner of a result that is emitted."""
+    def meet(self, partners: Sequence[int], seq: int) -> None:
+        """The partners of a result that is emitted."""
 
-    def credit(self, partners: Ints, seq: int) -> None:
-        """Partners of results that are emitted; one may come several times."""
+    def credit(self, results: Ints, seq: int) -> None:
+        """The partners of many results that are emitted, one row for each result."""
 
     def current(self, slot: int) -> float:
         """The priority of a row as it is now."""
         return self.slots.priority[slot]
+
+    def currents(self, slots: Ints) -> list[float]:
+        """The priorities of many rows."""
+        return self.slots.priorities.take(slots).tolist()  # type: ignore[no-any-return]
 
     def keeps(self, priority: float, now: int) -> bool:
         """Whether the row that would leave stays, and the new row leaves instead."""
@@ -81,17 +77,24 @@ class Policy:
     def evicted(self, priority: float) -> None:
         """A row left."""
 
+    def refused(self) -> None:
+        """The row that arrived did not enter."""
+
+    def lost(self, slot: int, seq: int) -> None:
+        """A row no longer takes part: it is evicted, or out of reach."""
+
     def interval(self, active: int) -> int:
         """Arrivals between two refreshes."""
         return 1 << 60
 
-    def learn(self, partners: Ints, places: Ints, now: Ints) -> None:
-        """Results that were emitted.
+    def learn(self, partners: Ints, places: Ints, now: Ints, upto: int) -> None:
+        """What happened in a stretch of arrivals.
 
         Args:
-            partners: The slots of their partners, one row for each result.
+            partners: The slots of the partners of results that were emitted, one row for each result.
             places: When, among the arrivals.
             now: The times of the rows that arrived last.
+            upto: The number of arrivals of the micro-batch so far.
         """
 
     def refresh(self, seq: int, now: int) -> None:

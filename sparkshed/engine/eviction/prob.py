@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints, Vector
-from sparkshed.engine.codes import mix
-from sparkshed.engine.decode import decode, is_text, validity
+from sparkshed.engine.arrays import Ints
+from sparkshed.engine.eviction.keys import NOTHING, Keys
 from sparkshed.engine.eviction.policy import Arrivals, Policy
 from sparkshed.engine.eviction.slots import Slots
-from sparkshed.engine.hashing import hash_bytes
-from sparkshed.engine.store import RowStore
-from sparkshed.planner.physical import JoinSpec
-from sparkshed.sql.predicate import Equality
-from sparkshed.sql.types import FRACTIONAL, is_evaluated
 
-#: The hash of a key that equals nothing.
-_NOTHING = -1
 _DEPTH = 4
-
-
-class Link(NamedTuple):
-    """Columns of two streams that are equal in every result."""
-
-    streams: tuple[int, int]
-    columns: tuple[tuple[int, ...], tuple[int, ...]]
-    null_safe: tuple[bool, ...]
-
-
-def links_of(spec: JoinSpec) -> list[Link]:
-    """The equalities of a join by pairs of streams, with all columns that a pair has in common."""
-    found: dict[tuple[int, int], dict[tuple[int, int], bool]] = {}
-    hops = [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
-    for hop in hops:
-        for form in (*hop.kernel.forms, *(check.form for check in hop.checks)):
-            if isinstance(form, Equality):
-                sides = sorted([(form.left.stream, form.left.column), (form.right.stream, form.right.column)])
-                (one, first), (other, second) = sides
-                found.setdefault((one, other), {})[first, second] = form.null_safe
-    links = []
-    for pair, columns in sorted(found.items()):
-        ordered = sorted(columns)
-        sides_of = tuple(c for c, _ in ordered), tuple(c for _, c in ordered)
-        links.append(Link(pair, sides_of, tuple(columns[own] for own in ordered)))
-    return links
 
 
 class Counts(Protocol):
@@ -107,45 +72,31 @@ class Prob(Policy):
     With several such streams it is the product: the number of combinations that they offer.
     """
 
-    def __init__(self, links: Sequence[Link], stores: Sequence[RowStore], counts: Callable[[], Any]) -> None:
-        """Count the values of the links, with a counter of some kind."""
-        self._links = links
-        self._stores = stores
-        self._counts = [(counts(), counts()) for _ in links]
-        # What each stream has to do with: a link, and the side that it is.
-        self._sides = [
-            [(number, link.streams.index(s)) for number, link in enumerate(links) if s in link.streams]
-            for s in range(len(stores))
-        ]
+    def __init__(self, keys: Keys, counts: Callable[[], Any]) -> None:
+        """Count keys, with a counter of some kind."""
+        self._known = keys
+        self._counts = [(counts(), counts()) for _ in keys.links]
 
     def bind(self, slots: Slots, limit: int) -> None:
         """Get to know the buffer."""
         super().bind(slots, limit)
-        self._keys: list[Ints] = [np.empty(0, np.int64) for _ in self._links]
+        self._keys: list[Ints] = [np.empty(0, np.int64) for _ in self._known.links]
 
     def arriving(self, arrivals: Arrivals) -> None:
         """Find the keys of all new rows."""
-        for number, link in enumerate(self._links):
+        new = self._known.of(arrivals)
+        for number, keys in enumerate(new):
             if len(self._keys[number]) < self.slots.size:
                 more = np.zeros(self.slots.size - len(self._keys[number]), np.int64)
                 self._keys[number] = np.concatenate([self._keys[number], more])
-            for side, stream in enumerate(link.streams):
-                own = arrivals.streams == stream
-                rows, slots = arrivals.rows[own], arrivals.slots[own]
-                self._keys[number][slots] = self._hashed(link, side, rows)
-        self._new = [keys.take(arrivals.slots).tolist() for keys in self._keys]
-
-    def _hashed(self, link: Link, side: int, rows: Ints) -> Ints:
-        store = self._stores[link.streams[side]]
-        columns = [store.lane(_stable, column).take(rows) for column in link.columns[side]]
-        hashed = mix(columns, list(link.null_safe))
-        return hashed.values if hashed.valid is None else np.where(hashed.valid, hashed.values, _NOTHING)
+            self._keys[number][arrivals.slots] = keys
+        self._new = [keys.tolist() for keys in new]
 
     def arrive(self, place: int, stream: int) -> None:
         """Count its keys."""
-        for number, side in self._sides[stream]:
+        for number, side in self._known.sides[stream]:
             key = self._new[number][place]
-            if key != _NOTHING:
+            if key != NOTHING:
                 self._counts[number][side].add(key)
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
@@ -155,9 +106,13 @@ class Prob(Policy):
     def current(self, slot: int) -> float:
         """How many combinations the others have offered."""
         product = 1.0
-        for number, side in self._sides[self.slots.stream[slot]]:
+        for number, side in self._known.sides[self.slots.stream[slot]]:
             product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
         return product
+
+    def currents(self, slots: Ints) -> list[float]:
+        """The same for many rows."""
+        return [self.current(slot) for slot in slots.tolist()]
 
     def notes(self, order: Ints) -> dict[str, Any]:
         """The counts, and the keys of the rows."""
@@ -172,23 +127,3 @@ class Prob(Policy):
         for number, keys in enumerate(notes["keys"]):
             self._keys[number] = np.zeros(self.slots.size, np.int64)
             self._keys[number][order] = keys
-
-
-def _stable(array: pa.Array, type_: str) -> Vector:
-    """Numbers for values, the same in every process; equal for values that Spark calls equal."""
-    if is_evaluated(type_) and not is_text(type_):
-        vector = decode(array, type_)
-        if vector.values.dtype.itemsize <= 8:
-            if type_ in FRACTIONAL:
-                doubles = vector.values.astype(np.float64) + 0.0
-                doubles[np.isnan(doubles)] = np.nan
-                return Vector(doubles.view(np.int64), vector.valid)
-            return Vector(vector.values.astype(np.int64), vector.valid)
-    words = array if is_text(type_) else pa.array([str(value) for value in array.to_pylist()])
-    large = words.cast(pa.large_binary()).fill_null(b"")
-    offsets = np.frombuffer(large.buffers()[1], np.int64)[large.offset : large.offset + len(large) + 1]
-    data = large.buffers()[2]
-    letters = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    first = int(offsets[0]) if len(offsets) else 0
-    hashed = hash_bytes(offsets - first, letters[first:]) if len(large) else np.empty(0, np.uint64)
-    return Vector(hashed.view(np.int64), validity(array))

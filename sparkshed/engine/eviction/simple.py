@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log1p
 from typing import Any
 
@@ -29,13 +30,14 @@ class Lru(Policy):
         """Its arrival."""
         return seq
 
-    def credit_one(self, partner: int, seq: int) -> None:
-        """It was used just now."""
-        self.slots.priority[partner] = seq
-
-    def credit(self, partners: Ints, seq: int) -> None:
+    def meet(self, partners: Sequence[int], seq: int) -> None:
         """They were used just now."""
-        self.slots.priorities[partners] = seq
+        for partner in partners:
+            self.slots.priority[partner] = seq
+
+    def credit(self, results: Ints, seq: int) -> None:
+        """They were used just now."""
+        self.slots.priorities[results] = seq
 
 
 class Lfu(Policy):
@@ -47,13 +49,14 @@ class Lfu(Policy):
         """The results that it arrived with."""
         return own
 
-    def credit_one(self, partner: int, seq: int) -> None:
-        """One result more."""
-        self.slots.priority[partner] += 1.0
-
-    def credit(self, partners: Ints, seq: int) -> None:
+    def meet(self, partners: Sequence[int], seq: int) -> None:
         """One result more for each."""
-        np.add.at(self.slots.priorities, partners, 1.0)
+        for partner in partners:
+            self.slots.priority[partner] += 1.0
+
+    def credit(self, results: Ints, seq: int) -> None:
+        """One result more for each."""
+        np.add.at(self.slots.priorities, results, 1.0)
 
 
 class Rand(Policy):

@@ -78,7 +78,10 @@ class Slots:
 
     def of(self, *states: int) -> Ints:
         """Slots in one of the states, in the order in which their rows arrived."""
-        found = np.flatnonzero(np.isin(self.states, states))
+        member = self.states == states[0]
+        for state in states[1:]:
+            member |= self.states == state
+        found = np.flatnonzero(member)
         return found.take(self.seqs.take(found).argsort())
 
     def let_go(self, slots: Sequence[int]) -> None:
