@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from sparkshed.bench import growth, join, kernels, memory, microbatches, soak, streaming, targets
+from sparkshed.bench import growth, join, kernels, memory, microbatches, policies, soak, streaming, targets
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
@@ -22,6 +22,7 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
     "growth": growth.run,
     "memory": memory.run,
     "microbatches": microbatches.run,
+    "policies": policies.policies,
     "soak": soak.run,
     "streaming": streaming.run,
 }
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one = parser.add_argument_group("join, microbatches, soak, streaming")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument("--seconds", type=float, default=60, help="length of the streams")
-    many = parser.add_argument_group("kernels, growth, memory")
+    many = parser.add_argument_group("kernels, growth, memory, policies")
     names = [case.name for case in CASES]
     many.add_argument("--workload", action="append", choices=names, help="only this one (kernels)")
     many.add_argument(
@@ -91,6 +92,10 @@ def _memory(args: argparse.Namespace) -> Sections:
         return {"rows": BENCHES["memory"](launch, args.scale, _progress)}
 
 
+def _policies(args: argparse.Namespace) -> Sections:
+    return {"rows": BENCHES["policies"](args.scale, args.repeats, _progress)}
+
+
 def _soak(args: argparse.Namespace) -> Sections:
     with local_session(args.master, extra=_ROOMY) as spark:
         return {"rows": BENCHES["soak"](spark, args.rate, args.seconds, _progress)}
@@ -113,6 +118,7 @@ _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "growth": _growth,
     "memory": _memory,
     "microbatches": _microbatches,
+    "policies": _policies,
     "soak": _soak,
     "streaming": _streaming,
 }

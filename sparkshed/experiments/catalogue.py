@@ -13,6 +13,7 @@ from sparkshed.experiments import (
     evicting,
     following,
     general,
+    joint,
     locality,
     output,
     partial,
@@ -177,5 +178,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         general.fig10,
         Picture("p", ("output", "kl"), ("data", "policy")),
         takes_data=True,
+    ),
+    "gdj-joint": Experiment(
+        "work and memory limited together",
+        joint.joint,
+        Picture("memory", tuple(joint.WAYS), ("budget",)),
     ),
 }

@@ -127,11 +127,13 @@ def _two_way(kind: str, window: float, basic: float, kernel: Kernel, expr: Call)
     return Join(spec, JoinGraph(2, [Predicate("x", expr, form)]))
 
 
-def keyed_join(rows: int, *, bound: int | None = None, indexed: bool = True, basic: float = 1.0) -> Join:
-    """The join of two streams on equal keys over the last rows of each.
+def keyed_join(
+    rows: int | None, *, bound: int | None = None, indexed: bool = True, basic: float = 1.0
+) -> Join:
+    """The join of two streams on equal keys, over the last rows of each or over those of some time.
 
     Args:
-        rows: n, the rows of each window.
+        rows: n, the rows of each window; None is any number.
         bound: Largest difference of two times, in microseconds; None is any.
         indexed: Look keys up, and do not compare with every row.
         basic: Length of a basic window in seconds.

@@ -17,10 +17,13 @@ import pyarrow as pa
 from sparkshed.engine.arrays import Bools
 from sparkshed.engine.strategies.exact import Exact
 from sparkshed.engine.strategies.grubjoin import GrubJoin
+from sparkshed.engine.strategies.learning import Learning
+from sparkshed.engine.strategies.limited import LimitedGrubJoin
 from sparkshed.experiments.effort import effort_of
 from sparkshed.experiments.harness import Load, Outcome, Step, Throttling, simulate
 from sparkshed.experiments.joins import Join, Orders
 from sparkshed.planner.adaptation import Policy
+from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.harvesting import HarvestAdapter
@@ -70,13 +73,19 @@ def grub(
     *,
     seed: int = 1,
     throttle: Throttling | None = None,
+    buffering: Buffering | None = None,
     watch: Callable[[Step], None] = lambda step: None,
 ) -> Run:
-    """Run GrubJoin; with the paper's policy its throttle is the paper's, too."""
+    """Run GrubJoin, with windows of any size or limited ones; the paper's policy has the paper's throttle."""
     policy = replace(policy or Policy(), adapt=load.adapt, follows=throttle is None)
     configuration = Configuration(join.spec.orders, shred=policy.shred)
     adapter = HarvestAdapter(configuration, join.spec.slices, join.graph, policy)
-    strategy = GrubJoin(configuration, np.random.default_rng(seed), per_stream=policy.per_stream)
+    rng, per_stream = np.random.default_rng(seed), policy.per_stream
+    strategy: Learning = (
+        GrubJoin(configuration, rng, per_stream=per_stream)
+        if buffering is None
+        else LimitedGrubJoin(configuration, buffering, rng, per_stream=per_stream)
+    )
     if policy.by_selectivity:
         load = replace(load, measured=False)
     outcome = simulate(

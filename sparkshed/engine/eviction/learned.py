@@ -64,7 +64,7 @@ class Learned(Policy):
         believed = np.zeros(1 + 3 * kernels)
         believed[0], believed[1 : 1 + kernels] = _THERE, _CREDITS / kernels
         self._foretelling = Foretelling(believed)
-        self._values = Values(keys, self._decays, rows)
+        self.values = Values(keys, self._decays, rows)
         self._curves = Curves(retentions, _POINTS)
         self._rates: Floats = np.ones((len(retentions), _POINTS))
         self._coarse = max(1, rows // _STEPS)
@@ -82,7 +82,7 @@ class Learned(Policy):
         self._steps, self._met = array("d"), array("q")
         self._all_steps: Floats = np.empty(0)
         self._places: Ints = np.empty(0, np.int64)
-        self._codes: list[Ints] = [np.empty(0, np.int64) for _ in self._values.keys.links]
+        self._codes: list[Ints] = [np.empty(0, np.int64) for _ in self.values.keys.links]
         self._track(np.empty(0, np.int64), np.zeros((len(self._foretelling.weights), 0), np.float32))
 
     def _reprice(self) -> None:
@@ -106,7 +106,7 @@ class Learned(Policy):
     def arriving(self, arrivals: Arrivals) -> None:
         """Find the keys of all new rows."""
         self._arrivals = arrivals
-        self._keys = self._values.keys.of(arrivals)
+        self._keys = self.values.keys.of(arrivals)
         self._base = int(self.slots.seqs[arrivals.slots[0]])
         self._until = self._counted = 0
         more = self.slots.size - len(self._places)
@@ -122,8 +122,8 @@ class Learned(Policy):
     def _look_ahead(self, place: int) -> None:
         """What is known of the values of the next arrivals."""
         self._first, self._until = place, place + max(_LEAST, self._rows // _SHARE)
-        codes = [self._values.known(n, own[place : self._until]) for n, own in enumerate(self._keys)]
-        offered = self._values.offered(self._arrivals.streams[place : self._until], codes)
+        codes = [self.values.known(n, own[place : self._until]) for n, own in enumerate(self._keys)]
+        offered = self.values.offered(self._arrivals.streams[place : self._until], codes)
         weights = self._foretelling.weights[-len(_FADING) :] * self._scales(max(1, self._since))
         self._offers = (weights @ offered).tolist()
 
@@ -189,8 +189,9 @@ class Learned(Policy):
         self._count(upto)
         slots, places, now, amounts = _meetings(partners, places, now)
         self._mark(slots, self._base + places)
-        streams, ages = self.slots.streams.take(slots), now - self.slots.times.take(slots)
-        self._curves.yielded(streams, ages, amounts)
+        if self._aged:
+            streams, ages = self.slots.streams.take(slots), now - self.slots.times.take(slots)
+            self._curves.yielded(streams, ages, amounts)
         tracked = self._places.take(slots)
         own = tracked >= 0
         own[own] = self._base + places[own] < self._gone.take(tracked[own])
@@ -202,7 +203,7 @@ class Learned(Policy):
         slots, streams = self._arrivals.slots[span], self._arrivals.streams[span]
         for number, keys in enumerate(self._keys):
             seq = self._base + self._counted
-            self._codes[number][slots] = self._values.arrive(number, streams, keys[span], seq)
+            self._codes[number][slots] = self.values.arrive(number, streams, keys[span], seq)
         self._counted = upto
         if self._begun:
             begun = np.repeat([slot for slot, _ in self._begun], [len(own) for _, own in self._begun])
@@ -222,16 +223,17 @@ class Learned(Policy):
     def refresh(self, seq: int, now: int) -> None:
         """Learn from what the rows yielded, and say what they are worth."""
         self._foretell(seq)
-        self._values.fold(seq, self._since)
+        self.values.fold(seq, self._since)
         self._marks *= np.exp(-self._decays * (seq - self._since))[:, None]
         self._since = seq
-        self._draw_curves(now)
+        if self._aged:
+            self._draw_curves(now)
         self._reprice()
         active = self.slots.of(ACTIVE)
         self._forget(active)
         features = self._features(active, seq)
         streams, ages = self.slots.streams.take(active), now - self.slots.times.take(active)
-        points = self._curves.places(streams, ages)
+        points = self._curves.places(streams, ages) if self._aged else np.zeros_like(active)
         worth = self._worth[streams, points]
         self.slots.priorities[active] = worth * (self._foretelling.weights @ features)
         self._all_steps[active] = worth * self._step
@@ -247,7 +249,7 @@ class Learned(Policy):
         curves = self._curves
         curves.look(self.slots.streams.take(present), self.slots.times.take(present), now)
         results, lived = curves.results.sum(), curves.lived.sum()
-        if self._aged and results and lived:
+        if results and lived:
             mean = results / lived
             self._rates = (curves.results / mean + _ASSUMED) / (curves.lived + _ASSUMED)
             self._rates[curves.steps == 0] = 1.0
@@ -257,7 +259,7 @@ class Learned(Policy):
         scales = self._scales(0)[:, None]
         newness = (not self._aged) * np.exp(-self._decays[:, None] * (seq - self.slots.seqs.take(slots)))
         codes = [own.take(slots) for own in self._codes]
-        offered = self._values.offered(self.slots.streams.take(slots), codes)
+        offered = self.values.offered(self.slots.streams.take(slots), codes)
         credits = scales * self._marks.take(slots, axis=1)
         there = np.ones((1, len(slots)))
         return np.concatenate([there, credits, newness, self._scales(max(1, seq))[:, None] * offered])
@@ -265,7 +267,7 @@ class Learned(Policy):
     def _forget(self, active: Ints) -> None:
         """Values that are rare and that no row has."""
         for number, codes in enumerate(self._codes):
-            renamed = self._values.trim(number, codes.take(active))
+            renamed = self.values.trim(number, codes.take(active))
             if renamed is not None:
                 codes[active] = np.append(renamed, NOTHING)[codes.take(active)]
 
@@ -288,7 +290,7 @@ class Learned(Policy):
             "rates": self._rates,
             "since": self._since,
             "foretelling": self._foretelling.notes(),
-            "values": self._values.notes(),
+            "values": self.values.notes(),
             "curves": self._curves.notes(),
         }
 
@@ -308,7 +310,7 @@ class Learned(Policy):
         self._yields, self._gone = yields.copy(), gone.copy()
         self._rates, self._since = notes["rates"], notes["since"]
         self._foretelling.recall(notes["foretelling"])
-        self._values.recall(notes["values"])
+        self.values.recall(notes["values"])
         self._curves.recall(notes["curves"])
         self._reprice()
 

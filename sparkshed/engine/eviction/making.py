@@ -19,11 +19,16 @@ from sparkshed.planner.physical import JoinSpec
 
 
 def buffer_of(
-    buffering: Buffering, spec: JoinSpec, stores: Sequence[RowStore], seed: tuple[int, ...]
+    buffering: Buffering,
+    spec: JoinSpec,
+    stores: Sequence[RowStore],
+    seed: tuple[int, ...],
+    *,
+    harvests: bool,
 ) -> Buffer:
-    """The buffer of a plan."""
+    """The buffer of a plan, for a strategy that probes everything or the best slices only."""
     return Buffer(
-        policy_of(buffering, spec, stores, (*seed, 1)),
+        policy_of(buffering, spec, stores, (*seed, 1), harvests=harvests),
         buffering.limit,
         spec.retentions,
         unified=buffering.unified,
@@ -33,14 +38,20 @@ def buffer_of(
 
 
 def policy_of(
-    buffering: Buffering, spec: JoinSpec, stores: Sequence[RowStore], seed: tuple[int, ...]
+    buffering: Buffering,
+    spec: JoinSpec,
+    stores: Sequence[RowStore],
+    seed: tuple[int, ...],
+    *,
+    harvests: bool,
 ) -> Policy:
     """The policy of a plan."""
     if buffering.policy == "gdj":
         groups = 1 if buffering.unified else len(stores)
         if buffering.percentile is not None:
             return Gdj(buffering.method, buffering.percentile, groups, own=buffering.own)
-        return Learned(Keys(links_of(spec), stores), spec.retentions, buffering.room, aged=False)
+        aged = harvests and buffering.harvest
+        return Learned(Keys(links_of(spec), stores), spec.retentions, buffering.room, aged=aged)
     if buffering.policy == "prob":
         counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
         return Prob(Keys(links_of(spec), stores), counts)

@@ -36,6 +36,8 @@ class Evicting(Learning):
     """
 
     holds = True
+    #: Whether rows probe the best slices only, so that rows of some ages are probed more than others.
+    harvests = False
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Evicting(Learning):
         """Get to know the operator."""
         super().bind(spec, stores)
         self._seed = int(self.generator.integers(1 << 62))
-        self.buffer = buffer_of(self.buffering, spec, stores, (self._seed,))
+        self.buffer = buffer_of(self.buffering, spec, stores, (self._seed,), harvests=self.harvests)
         self.sampler: Sampler | None = None
         if self.buffering.sample is not None:
             self.sampler = Sampler(

@@ -25,6 +25,8 @@ class Limited(Evicting):
 class LimitedGrubJoin(Evicting, GrubJoin):
     """Rows probe what is worth it, of what is there; credit is for the results that they find."""
 
+    harvests = True
+
 
 class LimitedRandomDrop(Evicting, RandomDrop):
     """Some rows never enter, and some of the others leave."""
@@ -32,3 +34,5 @@ class LimitedRandomDrop(Evicting, RandomDrop):
 
 class LimitedAdaptive(Evicting, Adaptive):
     """Rows of two streams probe the best slices of what is there."""
+
+    harvests = True
