@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,18 +26,22 @@ _DEPTH = 4
 
 
 class Link(NamedTuple):
-    """Columns of two streams that are equal in every result."""
+    """Columns of two streams that are equal in every result of a join."""
 
+    join: int
     streams: tuple[int, int]
     columns: tuple[tuple[int, ...], tuple[int, ...]]
     null_safe: tuple[bool, ...]
 
 
 def links_of(spec: JoinSpec) -> list[Link]:
-    """The equalities of a join by pairs of streams, with all columns that a pair has in common."""
+    """The equalities of all joins by pairs of streams, with all columns that a pair has in common."""
+    return [link for number, join in enumerate(spec.joins) for link in _links(number, join)]
+
+
+def _links(number: int, join: JoinSpec) -> list[Link]:
     found: dict[tuple[int, int], dict[tuple[int, int], bool]] = {}
-    hops = [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
-    for hop in hops:
+    for hop in join.every_hop:
         for form in (*hop.kernel.forms, *(check.form for check in hop.checks)):
             if isinstance(form, Equality):
                 sides = sorted([(form.left.stream, form.left.column), (form.right.stream, form.right.column)])
@@ -46,7 +51,7 @@ def links_of(spec: JoinSpec) -> list[Link]:
     for pair, columns in sorted(found.items()):
         ordered = sorted(columns)
         sides_of = tuple(c for c, _ in ordered), tuple(c for _, c in ordered)
-        links.append(Link(pair, sides_of, tuple(columns[own] for own in ordered)))
+        links.append(Link(number, pair, sides_of, tuple(columns[own] for own in ordered)))
     return links
 
 
@@ -104,7 +109,8 @@ class CountMin:
 class Prob(Policy):
     """The priority of a row is how often its key came in the streams that it is joined with by equality.
 
-    With several such streams it is the product: the number of combinations that they offer.
+    With several such streams it is the product: the number of combinations that they offer. With several
+    joins it is the sum of what each of them offers.
     """
 
     def __init__(self, links: Sequence[Link], stores: Sequence[RowStore], counts: Callable[[], Any]) -> None:
@@ -112,11 +118,9 @@ class Prob(Policy):
         self._links = links
         self._stores = stores
         self._counts = [(counts(), counts()) for _ in links]
-        # What each stream has to do with: a link, and the side that it is.
-        self._sides = [
-            [(number, link.streams.index(s)) for number, link in enumerate(links) if s in link.streams]
-            for s in range(len(stores))
-        ]
+        # What each stream has to do with in each join: a link, and the side that it is.
+        joins = sorted({link.join for link in links})
+        self._sides = [[_sides(links, join, stream) for join in joins] for stream in range(len(stores))]
 
     def bind(self, slots: Slots, limit: int) -> None:
         """Get to know the buffer."""
@@ -143,7 +147,7 @@ class Prob(Policy):
 
     def arrive(self, place: int, stream: int) -> None:
         """Count its keys."""
-        for number, side in self._sides[stream]:
+        for number, side in chain.from_iterable(self._sides[stream]):
             key = self._new[number][place]
             if key != _NOTHING:
                 self._counts[number][side].add(key)
@@ -154,10 +158,13 @@ class Prob(Policy):
 
     def current(self, slot: int) -> float:
         """How many combinations the others have offered."""
-        product = 1.0
-        for number, side in self._sides[self.slots.stream[slot]]:
-            product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
-        return product
+        total = 0.0
+        for sides in self._sides[self.slots.stream[slot]]:
+            product = 1.0
+            for number, side in sides:
+                product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
+            total += product
+        return total
 
     def notes(self, order: Ints) -> dict[str, Any]:
         """The counts, and the keys of the rows."""
@@ -172,6 +179,15 @@ class Prob(Policy):
         for number, keys in enumerate(notes["keys"]):
             self._keys[number] = np.zeros(self.slots.size, np.int64)
             self._keys[number][order] = keys
+
+
+def _sides(links: Sequence[Link], join: int, stream: int) -> list[tuple[int, int]]:
+    """The links of a stream in a join, and the side that it is in each."""
+    return [
+        (number, link.streams.index(stream))
+        for number, link in enumerate(links)
+        if link.join == join and stream in link.streams
+    ]
 
 
 def _stable(array: pa.Array, type_: str) -> Vector:
