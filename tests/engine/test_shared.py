@@ -21,7 +21,7 @@ from sparkshed.engine.group import join_group
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.limited import Limited
-from sparkshed.planner.buffering import POLICIES, Buffering
+from sparkshed.planner.buffering import POLICIES, ROW_OVERHEAD, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import Direction, EqualityKernel, Hop, JoinSpec, OutputColumn, StreamExec
 from sparkshed.planner.streaming import Hosts, StreamingPlan
@@ -148,6 +148,19 @@ def test_completeness_is_that_of_all_joins() -> None:
         assert strategy.completeness.delivered == found
         totals.append(found + strategy.completeness.missed)
     assert abs(np.mean(totals) / exact - 1) < 0.2
+
+
+def test_bytes_of_a_row_count_once() -> None:
+    spec, tables = two_keys()
+    strategy = limited(spec, Buffering("gdj", bytes=9_000), 0)
+    operator = JoinOperator(spec, strategy)
+    for start in range(0, 900_000, 90_000):
+        batch = {s: rows for s, (rows,) in between(tables, start, start + 90_000).items()}
+        assert counted(operator.process(batch)).total()
+        held = [operator.held(s) for s in range(2)]
+        sizes = [store.snapshot(w.rows).nbytes + ROW_OVERHEAD * w.size for store, w in held]
+        assert strategy.buffer.held <= 9_000
+        assert abs(sum(sizes) - strategy.buffer.held) <= 0.1 * strategy.buffer.held
 
 
 def test_rows_stay_for_the_join_that_waits_longest() -> None:
