@@ -102,6 +102,8 @@ def obstacle(block: Block, joined: JoinBlock, edit: Edit, catalog: Catalog) -> s
         return "`buffers=proportional` gives each stream a buffer"
     if hint.diffusion.routing == "hash":
         return "`diffuse=hash` sends rows where the key of one join says"
+    if any(token.token_type == TokenType.SELECT for text in joined.residual for token in tokenize(text)):
+        return "a condition has a sub-query"
     for stream in joined.streams:
         if not catalog.deterministic(f"{joined.with_}SELECT * FROM {stream.relation}"):
             return f"`{stream.name}` is not deterministic, so each join reads other rows"

@@ -126,6 +126,7 @@ def test_joins_that_do_not_go_together(session, second, reason):
             ON_N.replace("'seed", "'diffuse=hash:2', 'seed"),
             "`diffuse=hash` sends rows where the key of one join says",
         ),
+        (f"{ON_N} WHERE a.id NOT IN (SELECT id FROM c)", "a condition has a sub-query"),
         (
             ON_N.replace("JOIN b", "JOIN (SELECT * FROM b WHERE rand() < 0.5) b"),
             "`b` is not deterministic, so each join reads other rows",
