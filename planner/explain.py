@@ -156,6 +156,8 @@ def _physical_lines(planned: Planned) -> list[str]:
     else:
         lines += [f"  {line}" for line in _shed_lines(physical, logical)]
         lines.append("  " + _layout_line(physical, logical))
+    if planned.buffer is not None:
+        lines.append(f"  Buffer: {planned.buffer}")
     for direction in physical.directions:
         hops = [f"{logical.names[hop.target]} [{_hop_text(hop)}]" for hop in direction.hops]
         alone = physical.has_master and direction.origin == physical.layout.master

@@ -165,6 +165,9 @@ class JoinSpec:
     None where unbounded; the matrix is closed. `basic` is the basic window length in microseconds.
     `hops` has what other orders than those of `directions` need. With `rows`, windows hold the last so many
     rows of each stream that came.
+
+    `beside` has other joins of the same streams that share the windows: a row is held once for all of them.
+    Each has its own bounds, directions and hops; the output is that of this one, with the number of the join.
     """
 
     streams: tuple[StreamExec, ...]
@@ -176,9 +179,13 @@ class JoinSpec:
     ansi: bool = True
     hops: Mapping[HopKey, Hop] = field(default_factory=dict)
     rows: int | None = None
+    beside: tuple[JoinSpec, ...] = ()
 
     def __post_init__(self) -> None:
         m = len(self.streams)
+        if any((own.streams, own.basic, own.beside) != (self.streams, self.basic, ()) for own in self.beside):
+            msg = "joins that share windows must have the same streams and basic windows"
+            raise ValueError(msg)
         if [d.origin for d in self.directions] != list(range(m)):
             msg = "one direction per stream is needed, in stream order"
             raise ValueError(msg)
@@ -187,6 +194,16 @@ class JoinSpec:
             if visited != set(range(m)) or len(direction.hops) != m - 1:
                 msg = f"direction {direction.origin} must visit every other stream once"
                 raise ValueError(msg)
+
+    @property
+    def joins(self) -> tuple[JoinSpec, ...]:
+        """This join, and those beside it."""
+        return (self, *self.beside)
+
+    @property
+    def every_hop(self) -> list[Hop]:
+        """The hops of all directions in any order."""
+        return [*(hop for direction in self.directions for hop in direction.hops), *self.hops.values()]
 
     @property
     def orders(self) -> tuple[tuple[int, ...], ...]:
@@ -203,10 +220,10 @@ class JoinSpec:
 
     @property
     def retentions(self) -> tuple[int | None, ...]:
-        """How long a row of each stream k can match: the largest `T_i - T_k`; None for ever."""
+        """How long a row of each stream k can match: the largest `T_i - T_k` of any join; None for ever."""
         found: list[int | None] = []
         for k, _ in enumerate(self.streams):
-            reach = [row[k] for i, row in enumerate(self.bounds) if i != k]
+            reach = [row[k] for join in self.joins for i, row in enumerate(join.bounds) if i != k]
             finite = [bound for bound in reach if bound is not None]
             found.append(max(finite) if len(finite) == len(reach) else None)
         return tuple(found)

@@ -16,10 +16,15 @@ from sparkshed.sql.rewrite import output_name
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A finished plan and the steps that led to it, for EXPLAIN."""
+    """A finished plan and the steps that led to it, for EXPLAIN.
+
+    `buffer` says with which joins of the statement it shares a buffer, or why with none; None if it is the
+    only one with a limit.
+    """
 
     steps: tuple[tuple[str, ShedJoin], ...]
     physical: ShedJoinExec
+    buffer: str | None = None
 
     @property
     def logical(self) -> ShedJoin:

@@ -98,28 +98,33 @@ class StreamingPlan:
     def marks(self) -> dict[str, str]:
         """What must not change while a checkpoint is in use, by a word for it."""
         spec = self.spec
-        conditions = sorted(
-            {check.text for d in spec.directions for hop in d.hops for check in hop.checks}
-            | {str(form) for d in spec.directions for hop in d.hops for form in hop.kernel.forms}
-        )
+        beside = [(own.bounds, _conditions(own)) for own in spec.beside]
         return {
             "filters": _mark(self.filters),
             "streams": _mark([(s.name, s.columns, s.types, s.time) for s in spec.streams]),
             "time bounds": _mark(spec.bounds),
-            "join conditions": _mark(conditions),
+            "join conditions": _mark(_conditions(spec)),
             "output columns": _mark(spec.output),
             "basic window": _mark(spec.basic),
             "hosts": f"{self.hosts.routing}:{self.hosts.count} {_mark(asdict(self.hosts))}",
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
             "memory": _mark(None if self.shedding is None else self.shedding.buffering),
+            "joins that share the memory": _mark(beside or None),
         }
+
+
+def _conditions(spec: JoinSpec) -> list[str]:
+    """What a join compares, in words that do not depend on its orders."""
+    hops = [hop for direction in spec.directions for hop in direction.hops]
+    checks = {check.text for hop in hops for check in hop.checks}
+    return sorted(checks | {str(form) for hop in hops for form in hop.kernel.forms})
 
 
 def _mark(value: object) -> str:
     return hashlib.sha256(repr(value).encode()).hexdigest()[:16]
 
 
-#: The mark of a plan without a limit to its memory.
+#: The mark of what a plan does not have: a limit to its memory, joins beside its own.
 NO_LIMIT = _mark(None)
 
 

@@ -62,6 +62,7 @@ def analyse(block: Block, edit: Edit, catalog: Catalog) -> tuple[JoinBlock, Scop
         Stream(
             name=relation.name,
             relation=relation.text,
+            source=relation.source,
             filters=tuple(analysis.filters[number]),
             inputs=analysis.inputs.of(number),
             time=analysis.time_columns[number],

@@ -9,6 +9,9 @@ from sparkshed.sql.hint import ShedHint
 from sparkshed.sql.inputs import Input
 from sparkshed.sql.predicate import Predicate
 
+#: Output column of an operator with several joins: the number of the join that a result is of.
+JOIN = "__shed_join"
+
 
 @dataclass(frozen=True, slots=True)
 class Payload:
@@ -25,6 +28,7 @@ class Stream:
     Attributes:
         name: The name it goes by in the query.
         relation: Its text in FROM.
+        source: The same without the alias.
         filters: Conditions on it alone; Spark applies them below the join.
         inputs: Columns that Spark computes for the operator.
         time: Number of the input that is the row's time, None while it has no time bound.
@@ -35,6 +39,7 @@ class Stream:
 
     name: str
     relation: str
+    source: str
     filters: tuple[str, ...]
     inputs: tuple[Input, ...]
     time: int | None

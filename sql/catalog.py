@@ -35,6 +35,12 @@ class Catalog(Protocol):
     def deterministic(self, query: str) -> bool:
         """Whether the query gives the same answer each time it is run on the same rows."""
 
+    def above_join(self, query: str) -> tuple[str, ...]:
+        """What Spark does to the rows of the uppermost join of a query, from the last step to the first."""
+
+    def resolves(self, query: str) -> bool:
+        """Whether Spark understands the query."""
+
     def constants(self, query: str) -> tuple[object, ...]:
         """The one row of a query without relations, in physical form (see :class:`Lit`)."""
 

@@ -9,6 +9,7 @@ parser's but its own, and what surrounds a block reaches Spark as it was written
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -75,6 +76,10 @@ _BEFORE_OPERAND = frozenset(
     }
 )
 
+#: Of a SELECT that follows a set operator, these belong to the whole query and not to it.
+_OF_THE_WHOLE = ("ORDER BY", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LIMIT", "OFFSET")
+_AFTER_SET_OPERATOR = ("ALL", "DISTINCT", "UNION", "EXCEPT", "INTERSECT", "MINUS")
+
 _MODIFIERS = ("OR", "REPLACE", "GLOBAL", "TEMP", "TEMPORARY")
 
 
@@ -84,6 +89,21 @@ class Span:
 
     start: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A SELECT as a branch of UNION ALL, in a query that has no other set operators.
+
+    Attributes:
+        union: Tells one such query of a statement from another one.
+        span: The SELECT with the brackets around it.
+        operator: The UNION ALL in front of it; None for the first branch.
+    """
+
+    union: int
+    span: Span
+    operator: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +120,7 @@ class Block:
         where: The condition after WHERE, if any.
         where_clause: WHERE with its condition.
         ctes: Common table expressions that the block can see, outermost first.
+        branch: Which branch of UNION ALL it is, if it is one.
     """
 
     hint: ShedHint
@@ -111,6 +132,7 @@ class Block:
     where: Span | None
     where_clause: Span | None
     ctes: tuple[Span, ...]
+    branch: Branch | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +219,8 @@ def _block(
     if start < 0 or not _is_word(tokens[start], "SELECT"):
         msg = "a SHED hint must follow the SELECT of the join: SELECT /*+ SHED(exact) */ … FROM a JOIN b ON …"
         raise StatementError(msg)
-    marks = _clauses(tokens, partners, at + 1)
+    in_union = start > 0 and _is_word(tokens[start - 1], *_AFTER_SET_OPERATOR)
+    marks = _clauses(tokens, partners, at + 1, in_union=in_union)
     end = marks["end"]
 
     def chars(first: int, last: int) -> Span:
@@ -226,7 +249,41 @@ def _block(
         where=where,
         where_clause=where_clause,
         ctes=_visible_ctes(tokens, partners, start),
+        branch=_branch(tokens, partners, start, end),
     )
+
+
+def _branch(tokens: list[Token], partners: dict[int, int], first: int, after: int) -> Branch | None:
+    """The branch of UNION ALL that tokens from `first` to before `after` are, brackets around them aside."""
+    while first and tokens[first - 1].token_type == TokenType.L_PAREN and partners.get(first - 1) == after:
+        first, after = first - 1, after + 1
+    begin = max((o + 1 for o, c in partners.items() if o < first < c), default=0)
+    level = list(_level(tokens, partners, begin))
+    operators = [at for at in level if _is_word(tokens[at], *_BLOCK_ENDS) and not _is_star_except(tokens, at)]
+    if not operators or not all(_is_union_all(tokens, at) for at in operators):
+        return None
+    operator = None
+    if first - 2 in operators:
+        operator = Span(tokens[first - 2].start, tokens[first - 1].end + 1)
+    elif any(_is_word(tokens[at], "SELECT", "FROM", "VALUES") for at in level if at < first):
+        # It is a relation of a branch, or one of its sub-queries.
+        return None
+    if after in level and after not in operators and tail_word(tokens, after) not in _OF_THE_WHOLE:
+        return None
+    return Branch(begin, Span(tokens[first].start, tokens[after - 1].end + 1), operator)
+
+
+def _level(tokens: list[Token], partners: dict[int, int], at: int) -> Iterator[int]:
+    """Numbers of the tokens from `at` to the end of its query, of brackets only the opening ones."""
+    while at < len(tokens):
+        if tokens[at].token_type in _CLOSE or tokens[at].token_type == TokenType.SEMICOLON:
+            return
+        yield at
+        at = partners.get(at, at) + 1 if tokens[at].token_type in _OPEN else at + 1
+
+
+def _is_union_all(tokens: list[Token], at: int) -> bool:
+    return _is_word(tokens[at], "UNION") and at + 1 < len(tokens) and _is_word(tokens[at + 1], "ALL")
 
 
 def _short(text: str, span: Span) -> str:
@@ -234,7 +291,9 @@ def _short(text: str, span: Span) -> str:
     return piece if len(piece) <= 80 else piece[:77] + "..."
 
 
-def _clauses(tokens: list[Token], partners: dict[int, int], at: int) -> dict[str, int]:
+def _clauses(
+    tokens: list[Token], partners: dict[int, int], at: int, *, in_union: bool = False
+) -> dict[str, int]:
     """Token numbers at which the block's clauses start: from, lateral, where, tail, end."""
     marks: dict[str, int] = {}
     while at < len(tokens):
@@ -254,6 +313,8 @@ def _clauses(tokens: list[Token], partners: dict[int, int], at: int) -> dict[str
                 marks["from"] = at
         elif "tail" not in marks:
             following = tokens[at + 1] if at + 1 < len(tokens) else None
+            if in_union and tail_word(tokens, at) in _OF_THE_WHOLE:
+                break
             if tail_word(tokens, at):
                 marks["tail"] = at
             elif "where" not in marks and _is_word(token, "WHERE"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkshed.sql.expr import Apply, Call, Col, Expr, streams_of
@@ -87,18 +87,25 @@ class Predicate:
         return streams_of(self.expr)
 
 
-def renumber(predicate: Predicate, numbers: Mapping[int, int]) -> Predicate:
-    """The predicate with other stream numbers."""
+def renumber(
+    predicate: Predicate,
+    numbers: Mapping[int, int],
+    columns: Mapping[int, Sequence[int]] | None = None,
+) -> Predicate:
+    """The predicate with other stream numbers and, by the old ones, other numbers of their columns."""
+
+    def placed(column: Col) -> Col:
+        number = column.column if columns is None else columns[column.stream][column.column]
+        return replace(column, stream=numbers[column.stream], column=number)
 
     def moved(expr: Expr) -> Expr:
         if isinstance(expr, Col):
-            return replace(expr, stream=numbers[expr.stream])
+            return placed(expr)
         if isinstance(expr, (Call, Apply)):
             return replace(expr, args=tuple(map(moved, expr.args)))
         return expr
 
     form = predicate.form
     if form is not None:
-        left, right = (replace(c, stream=numbers[c.stream]) for c in (form.left, form.right))
-        form = replace(form, left=left, right=right)
+        form = replace(form, left=placed(form.left), right=placed(form.right))
     return Predicate(predicate.text, moved(predicate.expr), form)

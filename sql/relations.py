@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from sparkshed.sql.catalog import Catalog
 from sparkshed.sql.conjuncts import Conjunct, split
+from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import JoinError, PredicateError, StatementError
 from sparkshed.sql.scope import Fragment, Relation, Scope
 
@@ -116,7 +118,23 @@ def _relation(node: exp.Expr, fragment: Fragment, with_: str, catalog: Catalog) 
         qualifier = tuple(part.name for part in node.parts)
     else:
         qualifier = (name,)
-    return Relation(name, text, qualifier, catalog.schema(f"{with_}SELECT * FROM {text}"))
+    source = without_alias(text, str(node.alias))
+    return Relation(name, text, source, qualifier, catalog.schema(f"{with_}SELECT * FROM {text}"))
+
+
+def without_alias(text: str, alias: str) -> str:
+    """A relation by what it reads, with single spaces.
+
+    >>> without_alias("STREAM  t AS x", "x"), without_alias("t x", "x"), without_alias("STREAM t", "")
+    ('STREAM t', 't', 'STREAM t')
+    """
+    tokens = tokenize(text)
+    words = [text[token.start : token.end + 1] for token in tokens]
+    named = [at for at, token in enumerate(tokens) if alias and at and token.text == alias]
+    if named:
+        first = named[-1] - (tokens[named[-1] - 1].token_type == TokenType.ALIAS)
+        del words[first : named[-1] + 1]
+    return " ".join(words)
 
 
 def _join_conditions(link: _Link, fragment: Fragment, scope: Scope) -> list[Conjunct]:

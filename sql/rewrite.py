@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.block import JOIN, JoinBlock
 from sparkshed.sql.catalog import Field
 from sparkshed.sql.conjuncts import Conjunct
 from sparkshed.sql.dialect import tokenize
@@ -119,17 +119,46 @@ def _stars(tokens: list[Token]) -> list[tuple[int, str | None]]:
     return found
 
 
-def rewrite_block(
-    block: Block, edit: Edit, joined: JoinBlock, scope: Scope, view: str, *, streaming: bool = False
-) -> None:
-    """Replace the join block in the statement by the view of the operator's output."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a block reads instead of its join.
+
+    Attributes:
+        name: Its name, in front of its columns.
+        text: What stands in FROM for it.
+        number: That of the join, if the results of others are there, too. They pass, and those of the join
+            get a column with what the block selects.
+        streaming: Whether there is one array of one struct for each stream.
+    """
+
+    name: str
+    text: str
+    number: int | None = None
+    streaming: bool = False
+
+    def selected(self, items: str) -> str:
+        """The select list."""
+        if self.number is None:
+            return items
+        own = f"CASE WHEN {self.name}.{JOIN} = {self.number} THEN array(struct({items})) END"
+        return f" {self.name}.*, {own} AS {selected_name(self.number)} "
+
+    def condition(self, residual: Sequence[str]) -> str:
+        """What results must pass that the operator did not check."""
+        together = " AND ".join(f"({text})" for text in residual)
+        if self.number is None or not together:
+            return together
+        return f"{self.name}.{JOIN} <> {self.number} OR ({together})"
+
+
+def rewrite_block(block: Block, edit: Edit, joined: JoinBlock, scope: Scope, source: Source) -> None:
+    """Replace the join block in the statement by the operator's output."""
     edit.replace(block.hint_span, block.other_hints)
     select = edit.render(block.select)
     shown = _output_names(select)
-    edit.replace(block.select, _rewrite_names(select, scope))
-    clause = _inlined(joined, view) if streaming else _from_clause(joined, view)
-    edit.replace(block.from_, clause)
-    condition = " AND ".join(f"({text})" for text in joined.residual)
+    edit.replace(block.select, source.selected(_rewrite_names(select, scope)))
+    edit.replace(block.from_, _inlined(joined, source) if source.streaming else _from_clause(joined, source))
+    condition = source.condition(joined.residual)
     after = block.from_.end
     if block.where_clause is not None:
         views = Span(after, block.where_clause.start)
@@ -151,8 +180,8 @@ def _tail_start(text: str) -> int:
     return int(tokens[starts[0]].start) if starts else len(text)
 
 
-def _from_clause(joined: JoinBlock, view: str) -> str:
-    parts = [view]
+def _from_clause(joined: JoinBlock, source: Source) -> str:
+    parts, view = [source.text], source.name
     for number, stream in enumerate(joined.streams):
         if stream.payload:
             columns = ", ".join(
@@ -163,20 +192,25 @@ def _from_clause(joined: JoinBlock, view: str) -> str:
     return ", ".join(parts)
 
 
-def _inlined(joined: JoinBlock, view: str) -> str:
+def _inlined(joined: JoinBlock, source: Source) -> str:
     """The same from arrays of one struct: unlike lateral sub-queries they keep the watermarks of times."""
-    parts = [view]
+    parts = [source.text]
     for number, stream in enumerate(joined.streams):
         if stream.payload:
             columns = ", ".join(quoted(column.name) for column in stream.payload)
-            source = f"{view}.{struct_name(number)}"
-            parts.append(f"LATERAL VIEW inline({source}) {quoted(stream.name)} AS {columns}")
+            array = f"{source.name}.{struct_name(number)}"
+            parts.append(f"LATERAL VIEW inline({array}) {quoted(stream.name)} AS {columns}")
     return " ".join(parts)
 
 
 def struct_name(stream: int) -> str:
     """Name of the array that holds the columns of one stream, in streaming."""
     return f"__shed_{stream}"
+
+
+def selected_name(join: int) -> str:
+    """Name of the array that holds what one of several joins selects."""
+    return f"__shed_selected_{join}"
 
 
 def output_name(stream: int, column: int) -> str:

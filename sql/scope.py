@@ -14,10 +14,14 @@ from sparkshed.sql.errors import JoinError
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One relation of the FROM clause: its text, the name it goes by, its columns from Spark."""
+    """One relation of the FROM clause: its text, the name it goes by, its columns from Spark.
+
+    `source` is the text without the alias, the same for relations that differ in nothing else.
+    """
 
     name: str
     text: str
+    source: str
     qualifier: tuple[str, ...]
     fields: tuple[Field, ...]
 

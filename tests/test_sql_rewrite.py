@@ -8,7 +8,7 @@ from sparkshed.sql.block import JoinBlock, Payload, Stream
 from sparkshed.sql.catalog import Field
 from sparkshed.sql.hint import ShedHint
 from sparkshed.sql.outline import Span, outline
-from sparkshed.sql.rewrite import Edit, needed_columns, rewrite_block
+from sparkshed.sql.rewrite import Edit, Source, needed_columns, rewrite_block
 from sparkshed.sql.scope import Relation, Scope
 
 H = "/*+ SHED(exact) */"
@@ -18,8 +18,10 @@ VIEW = "LATERAL VIEW explode(l) t AS z"
 
 def scope_of(*using: str) -> Scope:
     relations = [
-        Relation("a", "db.a", ("db", "a"), (Field("id", "int"), Field("k", "int"), Field("x", "int"))),
-        Relation("b", "b", ("b",), (Field("k", "int"), Field("y", "int"), Field("id", "int"))),
+        Relation(
+            "a", "db.a", "db.a", ("db", "a"), (Field("id", "int"), Field("k", "int"), Field("x", "int"))
+        ),
+        Relation("b", "b", "b", ("b",), (Field("k", "int"), Field("y", "int"), Field("id", "int"))),
     ]
     scope = Scope(relations, case_sensitive=False)
     if using:
@@ -34,10 +36,11 @@ def rewritten(text: str, *using: str, residual: tuple[str, ...] = ()) -> str:
     (block,) = found.blocks
     scope, edit = scope_of(*using), Edit(text)
     streams = tuple(
-        Stream(r.name, r.text, (), (), 0, f"{r.name}.id", False, (Payload("id", 0),)) for r in scope.relations
+        Stream(r.name, r.text, r.source, (), (), 0, f"{r.name}.id", False, (Payload("id", 0),))
+        for r in scope.relations
     )
     joined = JoinBlock(ShedHint("exact"), "", streams, (), (), residual, True)
-    rewrite_block(block, edit, joined, scope, "v")
+    rewrite_block(block, edit, joined, scope, Source("v", "v"))
     join = "v, LATERAL (SELECT v.__shed_0_0 AS `id`) AS `a`, LATERAL (SELECT v.__shed_1_0 AS `id`) AS `b`"
     result = edit.render(Span(0, len(text)))
     assert join in result

@@ -32,8 +32,8 @@ def compared_words(expr: Expr) -> Iterator[Col]:
 
 
 def _hops(spec: JoinSpec) -> list[Hop]:
-    """The hops of all directions, in any order."""
-    return [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
+    """The hops of all joins."""
+    return [hop for join in spec.joins for hop in join.every_hop]
 
 
 def used_columns(spec: JoinSpec) -> list[set[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from sparkshed.engine.windows import BasicWindow, Windows
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import JoinSpec
+from sparkshed.sql.block import JOIN
 
 #: The codebook is rebuilt when it has this many times more entries than there are rows.
 _STALE = 4
@@ -62,9 +63,10 @@ class JoinOperator:
             [StreamCounters() for _ in spec.streams],
             [DirectionCounters([HopCounters() for _ in range(hops)]) for _ in spec.streams],
         )
-        self._directions: dict[tuple[int, tuple[int, ...]], DirectionExec] = {}
-        for origin, order in enumerate(spec.orders):
-            self._direction(origin, order)
+        self._directions: dict[tuple[int, int, tuple[int, ...]], DirectionExec] = {}
+        for number, join in enumerate(spec.joins):
+            for origin, order in enumerate(join.orders):
+                self._direction(number, origin, order)
         self.strategy: Strategy = Exact(Configuration(spec.orders)) if strategy is None else strategy
         self.strategy.bind(spec, self._stores)
         self.completeness = Completeness(0.0)
@@ -74,13 +76,13 @@ class JoinOperator:
         self.thinner: list[set[int]] = [set() for _ in spec.streams]
         self.reader: Callable[[Any], pa.Table] | None = None
 
-    def _direction(self, origin: int, order: tuple[int, ...]) -> DirectionExec:
-        """A direction in some order, bound when it is first needed."""
-        known = self._directions.get((origin, order))
+    def _direction(self, number: int, origin: int, order: tuple[int, ...]) -> DirectionExec:
+        """A direction of a join in some order, bound when it is first needed."""
+        known = self._directions.get((number, origin, order))
         if known is None:
-            direction, counters = self._spec.direction(origin, order), self.statistics.directions[origin]
-            known = self._directions[origin, order] = DirectionExec(
-                self._spec, direction, self._stores, counters
+            join, counters = self._spec.joins[number], self.statistics.directions[origin]
+            known = self._directions[number, origin, order] = DirectionExec(
+                join, join.direction(origin, order), self._stores, counters
             )
         return known
 
@@ -94,8 +96,8 @@ class JoinOperator:
             batch: New rows by stream number; a missing stream or None has none.
 
         Returns:
-            Record batches with the columns of `spec.output`. Without output columns each has one
-            column of zeros, `__row`, that only carries the number of rows.
+            Record batches with the columns of `spec.output` and, of several joins, the number of the join.
+            Without any column each has one of zeros, `__row`, that only carries the number of rows.
 
         Raises:
             NullTimeError: A row without a time reached a stream with `strict_time`.
@@ -183,14 +185,13 @@ class JoinOperator:
 
     def _read_reached(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Read the windows that new rows may probe: before the join, because it needs all words at once."""
-        bounds = self._spec.bounds
         for origin, (start, stop) in enumerate(ranges):
             if start == stop:
                 continue
             times = self._stores[origin].times[start:stop]
             for target, reaches in self.strategy.reaches(origin).items():
-                for reach in reaches:
-                    bounded = reach.bounded(bounds[origin][target], bounds[target][origin])
+                for reach, join in product(reaches, self._spec.joins):
+                    bounded = reach.bounded(join.bounds[origin][target], join.bounds[target][origin])
                     for number in self._windows[target].reached(times, bounded):
                         self.read(target, number)
 
@@ -237,26 +238,32 @@ class JoinOperator:
                 continue
             before = self.statistics.directions[origin].work
             for part in self.strategy.parts(origin, np.arange(start, stop)):
-                for results in self._join_part(origin, part, new):
+                for join, results in self._join_part(origin, part, new):
                     if self.strategy.holds:
-                        held.append(Held(origin, results.joined()))
+                        held.append(Held(join, origin, results.joined()))
                     else:
-                        yield self._materialise(results)
+                        yield self._materialise(join, results)
             self.strategy.spent(origin, self.statistics.directions[origin].work - before)
-        for results in self.strategy.release(held):
-            yield self._materialise(results)
+        for released in self.strategy.release(held):
+            yield self._materialise(released.join, released.results)
         self._settle(new)
         self._running = False
 
-    def _join_part(self, origin: int, part: Part, new: Sequence[Windows]) -> Iterator[Partials | Candidates]:
-        order = self.strategy.configuration.orders[origin]
+    def _join_part(
+        self, origin: int, part: Part, new: Sequence[Windows]
+    ) -> Iterator[tuple[int, Partials | Candidates]]:
+        """The results of each join, by its number."""
         if part.only is not None:
-            self._direction(origin, (part.only,)).explore(part.rows, self._windows, new, part.probing)
+            self._direction(0, origin, (part.only,)).explore(part.rows, self._windows, new, part.probing)
             return
-        for results in self._direction(origin, order).run(part.rows, self._windows, new, part.probing):
-            if part.observe is not None:
-                part.observe(results)
-            yield results
+        # Strategies that choose orders have one join.
+        orders = (self.strategy.configuration.orders, *(join.orders for join in self._spec.beside))
+        for number, order in enumerate(own[origin] for own in orders):
+            direction = self._direction(number, origin, order)
+            for results in direction.run(part.rows, self._windows, new, part.probing):
+                if part.observe is not None:
+                    part.observe(results)
+                yield number, results
 
     def _settle(self, new: Sequence[Windows]) -> None:
         for old, fresh in zip(self._windows, new, strict=True):
@@ -274,13 +281,16 @@ class JoinOperator:
             direction.charges += units
         self.completeness += self.strategy.settle()
 
-    def _materialise(self, results: Partials | Candidates) -> pa.RecordBatch:
+    def _materialise(self, join: int, results: Partials | Candidates) -> pa.RecordBatch:
         """Gather the payload: the only place where results become rows."""
         output = self._spec.output
-        if not output:
+        arrays, names = [results.payload(o.stream, o.column) for o in output], [o.name for o in output]
+        if self._spec.beside:
+            arrays.append(pa.array(np.full(results.size, join, np.int32)))
+            names.append(JOIN)
+        if not arrays:
             return pa.RecordBatch.from_arrays([pa.array(np.zeros(results.size, np.int8))], ["__row"])
-        arrays = [results.payload(o.stream, o.column) for o in output]
-        return pa.RecordBatch.from_arrays(arrays, [o.name for o in output])
+        return pa.RecordBatch.from_arrays(arrays, names)
 
     def expire(self, watermark_us: int) -> int:
         """Drop whole basic windows that no row with `time >= watermark_us` can match.

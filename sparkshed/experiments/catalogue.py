@@ -165,7 +165,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         "output by streams and attributes", general.fig7, Picture("value", general.FREE, ("varied",))
     ),
     "gdj-fig8": Experiment(
-        "output by the skew of attributes", general.fig8, Picture("skew_2", ("gdj", "rand"), ("skew_1",))
+        "output by the skew of attributes",
+        general.fig8,
+        Picture("skew_2", ("gdj", "prob", "rand"), ("skew_1",)),
     ),
     "gdj-fig9": Experiment(
         "samples: output and distortion (SSE)",

@@ -29,9 +29,9 @@ _SLOW = 6.0
 def fig6(settings: Settings) -> Result:
     """Two joins over four streams, directly and inversely correlated: one buffer, or a part for each stream.
 
-    Keys of the second join are numbered apart, and the two first streams make one stream, as do the two
-    second ones: their join has the results of both. With a part for each, every join runs by itself in half
-    of the memory.
+    Joins that share a buffer join the same streams, and these have none in common. So the keys of the second
+    join are numbered apart, and the two first streams make one stream, as do the two second ones: their join
+    has the results of both. With a part for each, every join runs by itself in half of the memory.
     """
     seconds = _SECONDS / (4 if settings.quick else 1)
     pairs = [
@@ -94,9 +94,7 @@ def fig7(settings: Settings) -> Result:
         settings.progress(len(counts) + number, 2 * len(counts), f"{attributes} attributes")
         data = _attributes(settings, [(0.3 * (k + 1), 0.0) for k in range(attributes)])
         full = run(data)
-        # PROB knows of one equality only, or of several that must all hold.
-        policies = (*FREE, "prob") if attributes == 1 else FREE
-        own = shares(data, SHARE, policies, full, settings.seed)
+        own = shares(data, SHARE, (*FREE, "prob"), full, settings.seed)
         base = {"varied": "attributes", "value": attributes}
         rows.append({**base, **own, "full_results": full.results, "lead": lead(own)})
     by = {(row["varied"], row["value"]): row for row in rows}
@@ -110,7 +108,7 @@ def fig7(settings: Settings) -> Result:
 
 
 def _attributes(settings: Settings, skews: Sequence[tuple[float, float]]) -> Data:
-    """Two streams whose rows match if any of their attributes are equal; the skews of each, on both sides."""
+    """Two streams that are joined on each of their attributes; the skews of each, on both sides."""
     seconds = _SECONDS / (4 if settings.quick else 2)
     tables = tuple(
         attribute_table(np.random.default_rng(2 * settings.seed + side), _RATE, seconds, own)
@@ -128,13 +126,15 @@ def fig8(settings: Settings) -> Result:
         settings.progress(number, len(steps) ** 2, f"skews {one:g} and {other:g}")
         data = _attributes(settings, [(0.0, 0.0), (one, other)])
         full = run(data)
-        own = shares(data, SHARE, ("gdj", "lfu", "rand"), full, settings.seed)
+        own = shares(data, SHARE, ("gdj", "prob", "lfu", "rand"), full, settings.seed)
         rows.append({"skew_1": one, "skew_2": other, **own, "full_results": full.results})
     by = {(row["skew_1"], row["skew_2"]): row for row in rows}
     low, high = by[0.1, 0.1], by[1.5, 1.5]
     headline = {
         "gdj_over_rand_uniform": round(low["gdj"] / low["rand"], 4),
         "gdj_over_rand_skewed": round(high["gdj"] / high["rand"], 4),
+        "gdj_over_prob_uniform": round(low["gdj"] / low["prob"], 4),
+        "gdj_over_prob_skewed": round(high["gdj"] / high["prob"], 4),
     }
     require(high["full_results"] > low["full_results"], "skew should make more results")
     return Result("gdj-fig8", {"buffer": SHARE, "seed": settings.seed}, rows, headline)

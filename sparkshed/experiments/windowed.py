@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,10 @@ from sparkshed.planner.physical import (
     Hop,
     JoinSpec,
     OutputColumn,
-    ScanKernel,
     StreamExec,
 )
-from sparkshed.sql.expr import Call, Col, Expr
-from sparkshed.sql.predicate import Equality, Predicate
+from sparkshed.sql.expr import Col
+from sparkshed.sql.predicate import Equality
 from sparkshed.workloads.streams import Ints
 
 #: Basic windows of a window, and windows of a micro-batch; results depend on neither.
@@ -35,13 +33,13 @@ _BASIC, _BATCH = 4, 4
 
 @dataclass(frozen=True)
 class Data:
-    """Streams and the join of them.
+    """Streams and the joins of them.
 
     Attributes:
         name: What they are.
         tables: One for each stream; column 0 has the times.
         window: Seconds.
-        keys: The columns of which one must be equal: with several, rows match if any of them are.
+        keys: The columns that are joined on: with several, each in a join of its own, and all share a buffer.
     """
 
     name: str
@@ -57,12 +55,20 @@ class Data:
         return round(sum(map(len, times)) * self.window * SECOND / max(1, length))
 
     def spec(self) -> JoinSpec:
-        """The join, with the keys of the first stream as its output."""
+        """The joins, with the first key of the first stream as their output."""
+        first, *others = (self._join(key) for key in self.keys)
+        return replace(first, beside=tuple(others))
+
+    def _join(self, key: str) -> JoinSpec:
         m = len(self.tables)
         names = tuple(self.tables[0].column_names)
         types = tuple("timestamp" if name == "ts" else "bigint" for name in names)
         reach = round(self.window * SECOND)
-        hops = [[self._hop(origin, k) for k in range(m) if k != origin] for origin in range(m)]
+        columns = [Col(i, names.index(key), "bigint", f"s{i + 1}.{key}") for i in range(m)]
+        hops = [
+            [Hop(k, EqualityKernel((Equality(own, columns[k]),))) for k in range(m) if k != origin]
+            for origin, own in enumerate(columns)
+        ]
         return JoinSpec(
             streams=tuple(StreamExec(f"s{i + 1}", names, types, names.index("ts")) for i in range(m)),
             bounds=tuple(tuple(0 if i == k else reach for k in range(m)) for i in range(m)),
@@ -70,19 +76,6 @@ class Data:
             basic=max(1, reach // _BASIC),
             output=(OutputColumn(0, names.index(self.keys[0]), self.keys[0]),),
         )
-
-    def _hop(self, origin: int, target: int) -> Hop:
-        places = [self.tables[0].column_names.index(key) for key in self.keys]
-        sides = [
-            tuple(Col(s, place, "bigint", f"s{s + 1}.{key}") for s in (origin, target))
-            for place, key in zip(places, self.keys, strict=True)
-        ]
-        if len(sides) == 1:
-            return Hop(target, EqualityKernel((Equality(*sides[0]),)))
-        equal: list[Expr] = [Call("=", pair, "boolean") for pair in sides]
-        either = reduce(lambda one, other: Call("or", (one, other), "boolean"), equal)
-        text = " OR ".join(f"{a.text} = {b.text}" for a, b in sides)
-        return Hop(target, ScanKernel(), (Predicate(text, either),))
 
 
 @dataclass(frozen=True, slots=True)

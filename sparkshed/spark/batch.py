@@ -6,13 +6,14 @@ import pickle
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ByteType, StructField, StructType
+from pyspark.sql.types import ByteType, IntegerType, StructField, StructType
 
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, Layout, ShedJoinExec
 from sparkshed.spark.grouping import GROUP, joiner, learner
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.times import segment_of
+from sparkshed.sql.block import JOIN
 
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
@@ -57,10 +58,10 @@ def _bucket(layout: Layout, stream: int) -> str:
 
 def output_schema(spec: JoinSpec, inputs: Inputs) -> StructType:
     """Spark's schema of the operator's output."""
-    if not spec.output:
-        return StructType([StructField("__row", ByteType())])
     fields = [StructField(c.name, inputs.type_of(c.stream, c.column)) for c in spec.output]
-    return StructType(fields)
+    if spec.beside:
+        fields.append(StructField(JOIN, IntegerType()))
+    return StructType(fields or [StructField("__row", ByteType())])
 
 
 def pilot(plan: ShedJoinExec, inputs: Inputs, cuts: tuple[int, ...]) -> Tally | None:

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Callable
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkshed.predicates import find_predicate
@@ -42,6 +43,23 @@ class SparkCatalog:
     def deterministic(self, query: str) -> bool:
         """Whether Spark calls the query deterministic."""
         return bool(self._run(query)._jdf.queryExecution().analyzed().deterministic())
+
+    def above_join(self, query: str) -> tuple[str, ...]:
+        """The nodes above the uppermost join of the analysed plan."""
+        node, names = self._run(query)._jdf.queryExecution().analyzed(), []
+        while (name := node.getClass().getSimpleName()) != "Join" and node.children().size():
+            names.append(name)
+            # Queries of a WITH clause come before the one that uses them.
+            node = node.children().last()
+        return tuple(names)
+
+    def resolves(self, query: str) -> bool:
+        """Whether Spark's analyser takes the query."""
+        try:
+            self.schema(query)
+        except PySparkException:
+            return False
+        return True
 
     def constants(self, query: str) -> tuple[object, ...]:
         """The one row of a query without relations, in physical form."""

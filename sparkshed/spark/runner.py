@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyspark.sql.functions as F
@@ -18,19 +18,23 @@ from sparkshed.planner.explain import explain_text
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.planner import Planned, plan_join
 from sparkshed.planner.rules.close_bounds import closed_bounds
+from sparkshed.planner.sharing import in_one
 from sparkshed.spark.batch import execute
 from sparkshed.spark.catalog import SparkCatalog
-from sparkshed.spark.inputs import read_inputs
+from sparkshed.spark.inputs import Inputs, read_inputs
 from sparkshed.spark.shedding import plan_rows, plan_shedding
 from sparkshed.spark.statistics import gather, refine
 from sparkshed.spark.streaming.execution import execute_streaming
 from sparkshed.spark.streaming.planning import plan_streaming
 from sparkshed.spark.workers import check_sources, check_workers
 from sparkshed.sql.analyse import analyse
+from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.dialect import tokenize
 from sparkshed.sql.errors import ShedError, StatementError
+from sparkshed.sql.merge import Part, rewrite_parts
 from sparkshed.sql.outline import Block, Outline, Span, ViewHead, outline
-from sparkshed.sql.rewrite import Edit, rewrite_block
+from sparkshed.sql.rewrite import Edit
+from sparkshed.sql.sharing import Sharing, aligned, obstacle, share, unions
 
 PlainSql = Callable[..., DataFrame]
 
@@ -126,41 +130,85 @@ class _Road:
         return self._run_text(self.edit.render(self._outline.body))
 
     def plan_blocks(self) -> list[Planned]:
-        """Plan and replace every hinted block, inner ones first."""
+        """Plan and replace every hinted block, inner ones first; those that share a buffer at once."""
         check_workers(self._session)
-        return [self._plan_block(block) for block in self._outline.blocks]
+        plans: dict[int, Planned] = {}
+        for numbers in unions(self._outline.blocks):
+            parts = {number: self._read(self._outline.blocks[number]) for number in numbers}
+            sharing = self._sharing(parts)
+            for group in sharing.groups:
+                planned = self._plan([parts[number] for number in group])
+                for number, own in zip(group, planned, strict=True):
+                    plans[number] = replace(own, buffer=self._buffer(number, group, sharing))
+        return [plans[number] for number in sorted(plans)]
 
-    def _plan_block(self, block: Block) -> Planned:
+    def _read(self, block: Block) -> Part:
         joined, scope = analyse(block, self.edit, self._catalog)
-        bounds = closed_bounds(joined)
-        inputs = read_inputs(joined, self._run_text)
-        resources = Resources(self._session.sparkContext.defaultParallelism)
+        closed_bounds(joined)
+        return Part(block, joined, scope, self._catalog.schema(joined.with_ + self._unhinted(block)))
+
+    def _unhinted(self, block: Block) -> str:
+        return self.edit.render_without(block.span, block.hint_span)
+
+    def _sharing(self, parts: dict[int, Part]) -> Sharing:
+        """Which blocks share a buffer, of those that are branches of one UNION ALL."""
+        obstacles: dict[int, str | None] = dict.fromkeys(parts)
+        if len(parts) > 1:
+            for number, part in parts.items():
+                obstacles[number] = obstacle(part.block, part.joined, self.edit, self._catalog)
+        return share({number: part.joined for number, part in parts.items()}, obstacles)
+
+    def _buffer(self, number: int, group: tuple[int, ...], sharing: Sharing) -> str | None:
+        """Words of EXPLAIN for whose buffer a join has, where there are several."""
+        limited = [block.hint.memory is not None for block in self._outline.blocks]
+        if not limited[number] or sum(limited) == 1:
+            return None
+        others = [str(other + 1) for other in group if other != number]
+        if others:
+            return f"shared with join{'s' if len(others) > 1 else ''} {', '.join(others)}"
+        return f"its own, because {sharing.reasons[number]}"
+
+    def _plan(self, parts: Sequence[Part]) -> list[Planned]:
+        """Plan blocks that share an operator, run it, and put its output in their place."""
+        joins = aligned([part.joined for part in parts])
+        parts = [replace(part, joined=joined) for part, joined in zip(parts, joins, strict=True)]
+        inputs = read_inputs(joins[0], self._run_text)
+        plans = in_one([self._planned(joined, inputs) for joined in joins])
         if inputs.streaming:
-            check_sources(self._session)
-            planned = plan_streaming(joined, inputs, resources)
-            output = execute_streaming(planned, inputs, self._session)
+            output = execute_streaming(plans[0], inputs, self._session)
         else:
-            statistics, sample = gather(joined, bounds, inputs)
-            planned = plan_join(joined, statistics, resources)
-            planned = plan_join(joined, refine(planned, sample), resources)
-            if planned.logical.hint.rows is not None:
-                planned = plan_rows(planned, sample)
-            elif planned.logical.sheds:
-                planned = plan_shedding(planned, inputs)
-            output = execute(planned.physical, inputs)
+            output = execute(plans[0].physical, inputs)
         view = f"__shed_{uuid.uuid4().hex}"
         output.createTempView(view)
         self._views.callback(self._session.catalog.dropTempView, view)
-        before = self._catalog.schema(joined.with_ + self.edit.render_without(block.span, block.hint_span))
-        rewrite_block(block, self.edit, joined, scope, view, streaming=inputs.streaming)
-        after = self._catalog.schema(joined.with_ + self.edit.render(block.span))
+        self._replace(parts, view, streaming=inputs.streaming)
+        return plans
+
+    def _planned(self, joined: JoinBlock, inputs: Inputs) -> Planned:
+        """The plan of one block."""
+        resources = Resources(self._session.sparkContext.defaultParallelism)
+        if inputs.streaming:
+            check_sources(self._session)
+            return plan_streaming(joined, inputs, resources)
+        statistics, sample = gather(joined, closed_bounds(joined), inputs)
+        planned = plan_join(joined, statistics, resources)
+        planned = plan_join(joined, refine(planned, sample), resources)
+        if planned.logical.hint.rows is not None:
+            return plan_rows(planned, sample)
+        return plan_shedding(planned, inputs) if planned.logical.sheds else planned
+
+    def _replace(self, parts: Sequence[Part], view: str, *, streaming: bool) -> None:
+        """Put the output of an operator in the place of the blocks that it joins for."""
+        with_ = parts[0].joined.with_
+        before = self._catalog.schema(with_ + " UNION ALL ".join(self._unhinted(own.block) for own in parts))
+        span = rewrite_parts(parts, self.edit, view, before, streaming=streaming)
+        after = self._catalog.schema(with_ + self.edit.render(span))
         if before != after:
             msg = (
                 f"the hinted SELECT cannot be rewritten faithfully: Spark gives {before}, the rewritten "
                 f"one {after}. Please report this statement, and remove the hint meanwhile."
             )
             raise ShedError(msg)
-        return planned
 
 
 def _outlined(text: str) -> Outline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from copy import copy
 from decimal import Decimal
 from itertools import permutations
 from random import Random
@@ -121,6 +122,13 @@ class World:
         self.bounds = self._bounds(m)
         self.predicates = [self._predicate() for _ in range(rng.randint(0, min(m, 3)))]
         self.ids = [stream.columns.index("id") for stream in self.streams]
+
+    def another(self) -> World:
+        """Another join of the same rows."""
+        other = copy(self)
+        other.bounds = self._bounds(len(self.streams))
+        other.predicates = [self._predicate() for _ in range(self.rng.randint(0, min(len(self.streams), 3)))]
+        return other
 
     def _row(self, names: list[str], number: int) -> tuple[Any, ...]:
         out = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from engine.build import World
@@ -27,11 +28,22 @@ def arrivals(spec: JoinSpec, world: World) -> list[tuple[int, int, int]]:
     )
 
 
-class Naive:
-    """What is left of the results when rows arrive one by one."""
+def longest(retentions: list[int | None]) -> int | None:
+    """How long a row is of use to any join; None for ever."""
+    return None if None in retentions else max(r for r in retentions if r is not None)
 
-    def __init__(self, spec: JoinSpec, world: World, buffering: Buffering, seed: int) -> None:
+
+class Naive:
+    """What is left of the results when rows arrive one by one; other joins of the same rows may be beside it.
+
+    Of several joins, results have the number of theirs at the end.
+    """
+
+    def __init__(
+        self, spec: JoinSpec, world: World, buffering: Buffering, seed: int, beside: tuple[World, ...] = ()
+    ) -> None:
         self.spec, self.world, self.buffering = spec, world, buffering
+        self.joins = [(replace(spec, beside=()), world), *zip(spec.beside, beside, strict=True)]
         self.streams = len(spec.streams)
         reserve = int(buffering.reserve * buffering.limit)
         self.limit, self.most = buffering.limit - reserve, reserve
@@ -46,7 +58,8 @@ class Naive:
         self.due = 0
         self.values: Counter[Any] = Counter()
         self.evicted = 0
-        retentions = spec.retentions
+        each = [own.retentions for own, _ in self.joins]
+        self.retentions = retentions = [longest(list(of_stream)) for of_stream in zip(*each, strict=True)]
         self.steps = [0 if r is None else max(1, r // 64) for r in retentions]
         self.results = [[0] * 64 for _ in retentions]
         self.lived = [[0.0] * 64 for _ in retentions]
@@ -58,20 +71,22 @@ class Naive:
         rank = {(stream, number): place for place, (_, stream, number) in enumerate(order)}
         numbers = list(range(self.streams))
         ids = [{row[world.ids[s]]: n for n, row in enumerate(world.rows[s])} for s in numbers]
-        by_last: dict[Row, list[tuple[Row, ...]]] = {}
-        for found, count in naive_join(spec, world.predicates, world.rows, world.ids).items():
-            assert count == 1
-            members = [(s, ids[s][found[s]]) for s in numbers]
-            by_last.setdefault(max(members, key=rank.__getitem__), []).append(tuple(members))
+        by_last: dict[Row, list[tuple[int, tuple[Row, ...]]]] = {}
+        for join, (own_spec, own_world) in enumerate(self.joins):
+            for found, count in naive_join(own_spec, own_world.predicates, world.rows, world.ids).items():
+                assert count == 1
+                members = tuple((s, ids[s][found[s]]) for s in numbers)
+                by_last.setdefault(max(members, key=rank.__getitem__), []).append((join, members))
         emitted: Counter[Any] = Counter()
         for seq, (time, stream, number) in enumerate(order):
             held = {row["row"]: row for row in self.active + self.reserve}
             own = 0
-            for members in by_last.get((stream, number), ()):
+            for join, members in by_last.get((stream, number), ()):
                 partners = [member for member in members if member != (stream, number)]
                 if all(partner in held for partner in partners):
                     own += 1
-                    emitted[tuple(world.rows[s][n][world.ids[s]] for s, n in members)] += 1
+                    tag = (join,) if len(self.joins) > 1 else ()
+                    emitted[tuple(world.rows[s][n][world.ids[s]] for s, n in members) + tag] += 1
                     for partner in partners:
                         self.credit(held[partner], seq, time)
             self.count(stream, number)
@@ -99,10 +114,10 @@ class Naive:
             stream = row["row"][0]
             self.results[stream][min(63, (time - row["time"]) // self.steps[stream])] += 1
 
-    def keys(self, stream: int, number: int) -> list[tuple[int, int, Any]]:
+    def keys(self, world: World, stream: int, number: int) -> list[tuple[int, int, Any]]:
         """For each stream that is joined by equality: the key, None where it can equal nothing."""
         found: dict[int, list[tuple[int, int, bool]]] = {}
-        for predicate in self.world.predicates:
+        for predicate in world.predicates:
             form = predicate.form
             if isinstance(form, Equality):
                 sides = [(form.left.stream, form.left.column), (form.right.stream, form.right.column)]
@@ -120,19 +135,23 @@ class Naive:
 
     def count(self, stream: int, number: int) -> None:
         self.arrived[stream] += 1
-        for other, own, key in self.keys(stream, number):
-            if key is not None:
-                self.values[own, other, key] += 1
+        for join, (_, world) in enumerate(self.joins):
+            for other, own, key in self.keys(world, stream, number):
+                if key is not None:
+                    self.values[join, own, other, key] += 1
 
     def priority(self, row: dict[str, Any]) -> float:
         if self.buffering.policy != "prob":
             return row["priority"]
-        return math.prod(self.values[other, own, key] for other, own, key in self.keys(*row["row"]))
+        return sum(
+            math.prod(self.values[join, other, own, key] for other, own, key in self.keys(world, *row["row"]))
+            for join, (_, world) in enumerate(self.joins)
+        )
 
     def end(self, time: int) -> None:
         for rows in (self.active, self.reserve):
             for row in rows[:]:
-                retention = self.spec.retentions[row["row"][0]]
+                retention = self.retentions[row["row"][0]]
                 if retention is not None and time - row["time"] > retention:
                     rows.remove(row)
 

@@ -73,6 +73,7 @@ def plan(
             Stream(
                 name="abcdef"[number],
                 relation="abcdef"[number],
+                source="abcdef"[number],
                 filters=(),
                 inputs=(Input("ts", "timestamp"), Input("c1", "int"), Input("c2", "int")),
                 time=0,

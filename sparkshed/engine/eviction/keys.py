@@ -23,18 +23,22 @@ NOTHING = -1
 
 
 class Link(NamedTuple):
-    """Columns of two streams that are equal in every result."""
+    """Columns of two streams that are equal in every result of a join."""
 
+    join: int
     streams: tuple[int, int]
     columns: tuple[tuple[int, ...], tuple[int, ...]]
     null_safe: tuple[bool, ...]
 
 
 def links_of(spec: JoinSpec) -> list[Link]:
-    """The equalities of a join by pairs of streams, with all columns that a pair has in common."""
+    """The equalities of all joins by pairs of streams, with all columns that a pair has in common."""
+    return [link for number, join in enumerate(spec.joins) for link in _links(number, join)]
+
+
+def _links(number: int, join: JoinSpec) -> list[Link]:
     found: dict[tuple[int, int], dict[tuple[int, int], bool]] = {}
-    hops = [*(hop for direction in spec.directions for hop in direction.hops), *spec.hops.values()]
-    for hop in hops:
+    for hop in join.every_hop:
         for form in (*hop.kernel.forms, *(check.form for check in hop.checks)):
             if isinstance(form, Equality):
                 sides = sorted([(form.left.stream, form.left.column), (form.right.stream, form.right.column)])
@@ -44,7 +48,7 @@ def links_of(spec: JoinSpec) -> list[Link]:
     for pair, columns in sorted(found.items()):
         ordered = sorted(columns)
         sides_of = tuple(c for c, _ in ordered), tuple(c for _, c in ordered)
-        links.append(Link(pair, sides_of, tuple(columns[own] for own in ordered)))
+        links.append(Link(number, pair, sides_of, tuple(columns[own] for own in ordered)))
     return links
 
 
@@ -55,11 +59,9 @@ class Keys:
         """Take the links, and where the rows are."""
         self.links = links
         self._stores = stores
-        #: What each stream has to do with: a link, and the side that it is.
-        self.sides = [
-            [(number, link.streams.index(s)) for number, link in enumerate(links) if s in link.streams]
-            for s in range(len(stores))
-        ]
+        joins = sorted({link.join for link in links})
+        #: What each stream has to do with in each join: a link, and the side that it is.
+        self.sides = [[_sides(links, join, stream) for join in joins] for stream in range(len(stores))]
 
     def of(self, arrivals: Arrivals) -> list[Ints]:
         """The keys of new rows for each link; `NOTHING` for rows of other streams, too."""
@@ -77,6 +79,15 @@ class Keys:
         columns = [store.lane(_stable, column).take(rows) for column in link.columns[side]]
         hashed = mix(columns, list(link.null_safe))
         return hashed.values if hashed.valid is None else np.where(hashed.valid, hashed.values, NOTHING)
+
+
+def _sides(links: Sequence[Link], join: int, stream: int) -> list[tuple[int, int]]:
+    """The links of a stream in a join, and the side that it is in each."""
+    return [
+        (number, link.streams.index(stream))
+        for number, link in enumerate(links)
+        if link.join == join and stream in link.streams
+    ]
 
 
 def _stable(array: pa.Array, type_: str) -> Vector:

@@ -11,10 +11,12 @@ import numpy as np
 from sparkshed.engine.arrays import AnyArray, Floats, Ints
 from sparkshed.engine.eviction.curves import Curves, densities
 from sparkshed.engine.eviction.foretelling import Foretelling
-from sparkshed.engine.eviction.keys import NOTHING, Keys
+from sparkshed.engine.eviction.keys import NOTHING, Keys, links_of
 from sparkshed.engine.eviction.policy import Arrivals, Policy
 from sparkshed.engine.eviction.slots import ACTIVE, NEVER, RESERVED, Slots
 from sparkshed.engine.eviction.values import Values
+from sparkshed.engine.store import RowStore
+from sparkshed.planner.physical import JoinSpec
 
 #: Arrivals after which a credit counts for 1/e, over the rows of the buffer; the last one never fades.
 _FADING = (0.25, 2.0, 16.0, np.inf)
@@ -48,23 +50,26 @@ class Learned(Policy):
 
     credits = learns = reprices = True
 
-    def __init__(self, keys: Keys, retentions: Sequence[int | None], rows: int, *, aged: bool) -> None:
+    def __init__(self, spec: JoinSpec, stores: Sequence[RowStore], rows: int, *, aged: bool) -> None:
         """Start with credits that count by how late they are.
 
         Args:
-            keys: What rows are joined by, where that is an equality.
-            retentions: How long a row of each stream can match.
+            spec: What is joined.
+            stores: The rows of each stream.
             rows: Rows that there is room for.
             aged: Whether there are ages at which rows yield more, as where only some slices are probed.
         """
+        retentions = spec.retentions
         self._aged = aged
+        # A row is the partner of one result of an arrival, and not of several.
+        self._once = len(stores) == 2 and not spec.beside
         self._rows = rows
         self._decays: Floats = 1 / (rows * np.array(_FADING))
         kernels = len(_FADING)
         believed = np.zeros(1 + 3 * kernels)
         believed[0], believed[1 : 1 + kernels] = _THERE, _CREDITS / kernels
         self._foretelling = Foretelling(believed)
-        self.values = Values(keys, self._decays, rows)
+        self.values = Values(Keys(links_of(spec), stores), self._decays, rows)
         self._curves = Curves(retentions, _POINTS)
         self._rates: Floats = np.ones((len(retentions), _POINTS))
         self._coarse = max(1, rows // _STEPS)
@@ -141,9 +146,8 @@ class Learned(Policy):
     def credit(self, results: Ints, seq: int) -> None:
         """The same for many results."""
         seqs = self.slots.seqs.take(results)
-        single = results.shape[1] == 1
-        partners = results[:, 0] if single else np.unique(results)
-        self._many = np.sort(seqs[:, 0]) if single else np.unique(seqs.max(axis=1))
+        partners = results[:, 0] if self._once else np.unique(results)
+        self._many = np.sort(seqs[:, 0]) if self._once else np.unique(seqs.max(axis=1))
         self.slots.priorities[partners] += self._all_steps.take(partners)
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
@@ -187,7 +191,7 @@ class Learned(Policy):
     def learn(self, partners: Ints, places: Ints, now: Ints, upto: int) -> None:
         """Count values, credits, yields, and results by the ages of their rows."""
         self._count(upto)
-        slots, places, now, amounts = _meetings(partners, places, now)
+        slots, places, now, amounts = _meetings(partners, places, now, once=self._once)
         self._mark(slots, self._base + places)
         if self._aged:
             streams, ages = self.slots.streams.take(slots), now - self.slots.times.take(slots)
@@ -315,10 +319,10 @@ class Learned(Policy):
         self._reprice()
 
 
-def _meetings(partners: Ints, places: Ints, now: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+def _meetings(partners: Ints, places: Ints, now: Ints, *, once: bool) -> tuple[Ints, Ints, Ints, Floats]:
     """Each partner once for each arrival, in their order, with the root of the results that they had."""
     slots = partners.ravel()
-    if partners.shape[1] == 1:
+    if once:
         return slots, places, now, np.ones(len(slots))
     wide = np.repeat(places, partners.shape[1])
     size = int(slots.max(initial=0)) + 1

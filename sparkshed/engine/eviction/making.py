@@ -51,7 +51,7 @@ def policy_of(
         if buffering.percentile is not None:
             return Gdj(buffering.method, buffering.percentile, groups, own=buffering.own)
         aged = harvests and buffering.harvest
-        return Learned(Keys(links_of(spec), stores), spec.retentions, buffering.room, aged=aged)
+        return Learned(spec, stores, buffering.room, aged=aged)
     if buffering.policy == "prob":
         counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
         return Prob(Keys(links_of(spec), stores), counts)

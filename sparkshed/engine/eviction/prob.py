@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,7 +70,8 @@ class CountMin:
 class Prob(Policy):
     """The priority of a row is how often its key came in the streams that it is joined with by equality.
 
-    With several such streams it is the product: the number of combinations that they offer.
+    With several such streams it is the product: the number of combinations that they offer. With several
+    joins it is the sum of what each of them offers.
     """
 
     def __init__(self, keys: Keys, counts: Callable[[], Any]) -> None:
@@ -94,7 +96,7 @@ class Prob(Policy):
 
     def arrive(self, place: int, stream: int) -> None:
         """Count its keys."""
-        for number, side in self._known.sides[stream]:
+        for number, side in chain.from_iterable(self._known.sides[stream]):
             key = self._new[number][place]
             if key != NOTHING:
                 self._counts[number][side].add(key)
@@ -105,10 +107,13 @@ class Prob(Policy):
 
     def current(self, slot: int) -> float:
         """How many combinations the others have offered."""
-        product = 1.0
-        for number, side in self._known.sides[self.slots.stream[slot]]:
-            product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
-        return product
+        total = 0.0
+        for sides in self._known.sides[self.slots.stream[slot]]:
+            product = 1.0
+            for number, side in sides:
+                product *= self._counts[number][1 - side].get(int(self._keys[number][slot]))
+            total += product
+        return total
 
     def currents(self, slots: Ints) -> list[float]:
         """The same for many rows."""

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
 from sparkshed.engine.fronts import Keys, cut, in_arrival_order, joined, joined_keys
-from sparkshed.engine.partials import Partials
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
@@ -236,19 +235,20 @@ class Dual(Learning):
         if len(probing):
             yield Part(probing, EVERYTHING)
 
-    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+    def release(self, held: Sequence[Held]) -> Iterator[Held]:
         """The results whose rows were both in the last n rows when the later one came."""
-        for origin, results in held:
-            self.tally.directions[origin].results += results.size
-            rank, before = (own.take(results.rows_of(0)) for own in self.stores[0].places)
-            other_rank, other_before = (own.take(results.rows_of(1)) for own in self.stores[1].places)
+        for own in held:
+            results = own.results
+            self.tally.directions[own.origin].results += results.size
+            rank, before = (known.take(results.rows_of(0)) for known in self.stores[0].places)
+            other_rank, other_before = (known.take(results.rows_of(1)) for known in self.stores[1].places)
             later = other_rank < before
             valid = np.where(later, other_rank >= before - self._rows, rank >= other_before - self._rows)
             found = results if valid.all() else results.select(np.flatnonzero(valid))
             self._met += found.size
             if found.size:
                 self.deliver(found)
-                yield found
+                yield own._replace(results=found)
 
     @property
     def _due(self) -> Iterator[Figures]:

@@ -15,7 +15,6 @@ from sparkshed.engine.eviction.policy import Arrivals
 from sparkshed.engine.eviction.sampling import Sampler
 from sparkshed.engine.growing import Growing
 from sparkshed.engine.measure import row_bytes
-from sparkshed.engine.partials import Partials
 from sparkshed.engine.probing import Reach
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
@@ -120,7 +119,7 @@ class Evicting(Learning):
         self._new = [rows[:0] for rows in self._new]
         return arrivals, costs.take(order)
 
-    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+    def release(self, held: Sequence[Held]) -> Iterator[Held]:
         """Replay the arrivals, then emit what they met."""
         arrivals, costs = self._arrivals()
         place_of = np.empty(self.buffer.slots.size, np.int64)
@@ -138,7 +137,7 @@ class Evicting(Learning):
                 self._delivered -= lost
                 self.missed(Completeness(0.0, float(lost)))
             if len(there):
-                yield own.results if not lost else own.results.select(there)
+                yield own if not lost else own._replace(results=own.results.select(there))
 
     def _met(self, held: Held, place_of: Ints) -> tuple[Ints, Ints]:
         """The slots of partners, and the places of the rows that arrive last."""

@@ -65,7 +65,7 @@ class Exact:
         """What the rows of a stream cost."""
         self.tally.directions[origin].work += work
 
-    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+    def release(self, held: Sequence[Held]) -> Iterator[Held]:
         """Nothing waits."""
         return iter(())
 

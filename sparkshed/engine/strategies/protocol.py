@@ -37,8 +37,9 @@ class Part(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Results that wait for the end of their micro-batch; `origin` has the row that arrived last."""
+    """Results of a join that wait for the end of the micro-batch; `origin` has the row that arrived last."""
 
+    join: int
     origin: int
     results: Partials
 
@@ -109,7 +110,7 @@ class Strategy(Protocol):
     def spent(self, origin: int, work: int) -> None:
         """The rows of a stream are joined: what that cost."""
 
-    def release(self, held: Sequence[Held]) -> Iterator[Partials]:
+    def release(self, held: Sequence[Held]) -> Iterator[Held]:
         """The results of a micro-batch that are emitted, of those that had to wait."""
 
     def leaving(self) -> Sequence[Leaving]:

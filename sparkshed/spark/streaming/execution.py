@@ -29,7 +29,7 @@ from sparkshed.spark.streaming.packing import HOST, packer, unpack
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
 from sparkshed.spark.streaming.starting import install_starting
 from sparkshed.spark.streaming.watermarks import DELAY, has_watermark, held_back
-from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.block import JOIN, JoinBlock
 from sparkshed.sql.rewrite import output_name, struct_name
 
 
@@ -64,7 +64,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
     observed = emitted.observe(name, *_observed(plan))
     blobs = observed.where("blob IS NOT NULL").select("blob")
     results = blobs.mapInArrow(unpack, _schema(plan.spec, inputs))
-    return results.select(*_structs(block))
+    return results.select(*_structs(block, plan.spec))
 
 
 def _initial(tables: list[DataFrame]) -> Any:
@@ -136,18 +136,17 @@ def _micros(column: str, type_: str) -> str:
 
 def _schema(spec: JoinSpec, inputs: Inputs) -> StructType:
     """The output columns; times that had a watermark have it again."""
-    schema = output_schema(spec, inputs)
-    fields = []
-    for own, column in zip(schema.fields, spec.output, strict=False):
-        frame, name = inputs.frames[column.stream], f"c{column.column}"
+    fields = output_schema(spec, inputs).fields
+    for number, column in enumerate(spec.output):
+        frame, name, own = inputs.frames[column.stream], f"c{column.column}", fields[number]
         delay = {DELAY: frame.schema[name].metadata[DELAY]} if has_watermark(frame, name) else {}
-        fields.append(StructField(own.name, own.dataType, own.nullable, delay))
-    return StructType(fields or schema.fields)
+        fields[number] = StructField(own.name, own.dataType, own.nullable, delay)
+    return StructType(fields)
 
 
-def _structs(block: JoinBlock) -> list[Column]:
+def _structs(block: JoinBlock, spec: JoinSpec) -> list[Column]:
     """One array of one struct for each stream, for LATERAL VIEW inline."""
-    columns = []
+    columns = [F.col(JOIN)] if spec.beside else []
     for number, stream in enumerate(block.streams):
         if stream.payload:
             fields = [F.col(output_name(number, own.column)).alias(own.name) for own in stream.payload]
