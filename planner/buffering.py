@@ -26,7 +26,7 @@ class Buffering:
         percentile: Of the credits, that rows start with in `gdj`; None to find the best one.
         own: Whether rows start `gdj` with credit for the results that they arrive with, beside the
             percentile; not so in the paper.
-        harvest: Whether credits of `gdj` count by the ages at which rows are probed, where that is at some only.
+        harvest: Whether credits of `gdj` count by the ages at which rows are probed, if that is at some only.
         sample: Drop probability in front of the buffer, or `auto`.
         sketch: Counters that `prob` counts the values of a stream with; None for exact counts.
         reserve: The share of the buffer in which evicted rows live on at random, to tell what is missed.

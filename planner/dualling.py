@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,9 +17,13 @@ from sparkshed.planner.physical import EqualityKernel, JoinSpec
 _LEAST_KEPT = 1e-3
 #: Nor do all rows go without a probe, or nobody would know what one costs.
 _MOST_REAR = 0.99
-#: Seconds after which what was learned counts half.
-_HALF = 5.0
-#: How far the share of the work may move to make up for what was spent too much or too little.
+#: Seconds after which costs count half, and yields. Shares that follow every change of the yields would shed
+#: the best rows of a good time, and keep the worst of a bad one.
+_HALF, _HALF_YIELDS = 5.0, 20.0
+#: How much of what was spent too much or too little is made up for in the next interval, and all that is
+#: above this share of a budget: less is chance, and evens out.
+_PAID_BACK, _CHANCE = 0.3, 0.5
+#: How far the share of the work may move for that.
 _MAKE_UP = 2.0
 
 
@@ -52,7 +57,10 @@ class DualAdapter(Adapter):
         if self.learned is None:
             self.learned = interval.copy()
         else:
-            self.learned.decay(0.5 ** (self._policy.adapt / _HALF))
+            factor, of_yields = (0.5 ** (self._policy.adapt / half) for half in (_HALF, _HALF_YIELDS))
+            self.learned.decay(factor)
+            for own in self.learned.directions:
+                own.yields *= of_yields / factor
             self.learned.add(interval)
         return self.learned
 
@@ -100,8 +108,7 @@ class DualAdapter(Adapter):
         owed = self._owed + throttle * full - spent
         # A start without a plan costs a lot, and is not to starve all that follows.
         self._owed = min(max(owed, -_MAKE_UP * throttle * full), _MAKE_UP * throttle * full)
-        factor = 1 + self._owed / (throttle * full)
-        return throttle * min(max(factor, 1 / _MAKE_UP), _MAKE_UP)
+        return throttle * min(max(1 + _payment(self._owed / (throttle * full)), 1 / _MAKE_UP), _MAKE_UP)
 
     def _chosen(
         self, learned: Tally, pooled: Floats, costs: Costs, throttle: float, budget: float
@@ -123,6 +130,15 @@ class DualAdapter(Adapter):
         rear = tuple(min(_MOST_REAR, _below(counts, shares, self.best.rear)) for counts in own)
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)
         return Configuration(orders, throttle, keep=keep, rear=rear)
+
+
+def _payment(owed: float) -> float:
+    """What is paid back in one interval of what is owed, both in budgets.
+
+    >>> _payment(0.1), _payment(-1.0)
+    (0.03, -0.8)
+    """
+    return _PAID_BACK * owed + math.copysign(max(0.0, abs(owed) - _CHANCE), owed)
 
 
 def _below(own: Floats, pooled: Floats, share: float) -> float:

@@ -20,7 +20,7 @@ NAMES = {
     "grubjoin-memory",
     "grubjoin-budget",
     *(f"adaptive-fig{n}" for n in range(2, 10)),
-    *(f"dual-fig{n}" for n in (5, 6, 7, 8)),
+    *(f"dual-fig{n}" for n in range(5, 10)),
     "streaming-burst",
     *(f"gdj-fig{n}" for n in ("2.1", 3, 4, 5, 6, 7, 8, 9, 10)),
 }

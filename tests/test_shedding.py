@@ -47,11 +47,12 @@ def rows(spark, text: str) -> Counter:
 @pytest.mark.parametrize("text", [SCANNED, EQUAL, ONE_SIDED], ids=["scanned", "equal", "one-sided"])
 def test_the_output_is_a_part_of_sparks_answer(cameras, strategy, text):
     whole = rows(cameras, statement(text))
-    found = rows(cameras, statement(text, strategy, "budget=0.3", "seed=5"))
-    assert found <= whole
+    # Aligned rows match within a second. Every row of `adaptive` probes all of that for 0.3 of the work where
+    # nothing is indexed, so it gets less.
+    budget = "budget=0.03" if (strategy, text) == ("adaptive", SCANNED) else "budget=0.3"
+    found = rows(cameras, statement(text, strategy, budget, "seed=5"))
+    assert found < whole
     assert 0.05 * sum(whole.values()) < sum(found.values())
-    # Aligned rows match within a second. Every row of `adaptive` probes all of that where nothing is indexed.
-    assert found != whole or (strategy, text) == ("adaptive", SCANNED)
     assert rows(cameras, statement(text, strategy, "budget=1")) == whole
 
 

@@ -119,20 +119,27 @@ def pushed(streams: Ints, most: int) -> Ints:
     return first
 
 
-def standing(yields: Ints, begins: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """How many yields of a window are lower than that of each of the first rows, and how many equal it.
+def standing(yields: Ints, begins: Ints, ends: Ints, judged: Ints | None = None) -> tuple[Ints, Ints]:
+    """How many yields of a range are lower than that of each row that is judged, and how many equal it.
 
-    Row n is compared with rows `begins[n]` to below `ends[n]`.
+    Row n is compared with `yields[begins[n]:ends[n]]`.
+
+    Args:
+        yields: Of the rows to compare with.
+        begins: Where the range of each row begins.
+        ends: Where it ends.
+        judged: Yields of the rows that are judged; by default those are the first ones of `yields`.
     """
+    judged = yields if judged is None else judged
     lower, equal = np.zeros(len(begins), np.int64), np.zeros(len(begins), np.int64)
     widest = int((ends - begins).max(initial=1))
     step = max(1, _BLOCK // widest)
-    padded = np.append(yields, -1)
+    padded = np.append(yields, -1).astype(np.int32)
     for start in range(0, len(begins), step):
         part = slice(start, start + step)
         places = begins[part, None] + np.arange(widest)
         seen = padded.take(np.where(places < ends[part, None], places, len(yields)))
-        own = yields[start : start + step][: len(seen), None]
+        own = judged[start : start + step][: len(seen), None]
         lower[part] = ((seen >= 0) & (seen < own)).sum(1)
         equal[part] = (seen == own).sum(1)
     return lower, equal

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
 from sparkshed.engine.waiting import Partners, chances, counted, matches
-from sparkshed.planner.dual import Costs, mixture
+from sparkshed.planner.dual import Costs
 
 #: Rows of both streams that are kept between two adaptations.
 BATCH = 200
@@ -43,19 +44,21 @@ class Trace:
         """Every probe compares with the whole window, as in the paper, and with rows of its own batch."""
         return Costs(self.rows + BATCH / 4, 1.0)
 
+    @cached_property
+    def _full_yields(self) -> Ints:
+        """The matches of each row if nothing is shed, from full windows on."""
+        return self.yields(np.ones(len(self.streams), bool))[2 * self.rows :]
+
     @property
     def shares(self) -> Floats:
-        """P_i, from how often values occur in both streams."""
-        values, codes = np.unique(self.keys, return_inverse=True)
-        own, other = (np.bincount(codes[self.streams == s], minlength=len(values)) for s in (0, 1))
-        total = mixture(own / own.sum(), other / other.sum(), self.rows)
-        return (total + mixture(other / other.sum(), own / own.sum(), self.rows)) / 2
+        """P_i, counted: values of recorded streams come in runs, so frequencies alone do not tell."""
+        found = self._full_yields
+        return np.bincount(found, minlength=self.rows + 1) / len(found)
 
     @property
     def full(self) -> float:
         """F, work units of a row of the full join."""
-        shares = self.shares
-        return self.costs.full(float((np.arange(len(shares)) * shares).sum()))
+        return self.costs.full(float(self._full_yields.mean()))
 
     def kept(self, share: float, seed: int) -> Bools:
         """A random share of the rows."""

@@ -324,7 +324,8 @@ def test_a_first_batch_that_is_far_too_long_is_cut_short(monkeypatch, strategy, 
     effort = sum(report.work) + 99 * report.completeness.delivered
     assert 0.3 * cap < effort < 2 * cap
     assert counted(results) <= whole
-    assert 0.03 < report.throttle < 0.4
+    # Results make most of the effort, and `adaptive` finds more of them with less: it must shed more work.
+    assert (0.03 if strategy == "adaptive" else 0.05) < report.throttle < 0.4
     assert report.version == 0
     share = sum(r.num_rows for r in results) / sum(whole.values())
     low, high = report.completeness.interval

@@ -59,6 +59,19 @@ def cuts(rng: Random, rows: int, files: int) -> list[int]:
     return [high - low for low, high in zip([0, *places], places, strict=False)]
 
 
+def cuts_by_time(table: pa.Table, seconds: float, files: int) -> list[int]:
+    """Sizes of all files but the last, cut where the clock says: rows arrive in the order of time."""
+    times = table.column("ts").cast(pa.int64()).to_numpy() - START
+    ends = [round(number * seconds / files * SECOND) for number in range(files)]
+    return np.diff(np.searchsorted(times, ends)).tolist()
+
+
+def committed(checkpoint: Path) -> int:
+    """How many micro-batches have ended."""
+    commits = checkpoint / "commits"
+    return sum(own.name.isdigit() for own in commits.iterdir()) if commits.exists() else 0
+
+
 def as_tables(spark: SparkSession, folder: Path, names: list[str]) -> None:
     """Views that read everything."""
     for name in names:

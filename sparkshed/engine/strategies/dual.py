@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
-from sparkshed.engine.fronts import Keys, cut, in_arrival_order, joined, joined_keys
+from sparkshed.engine.aux_windows import AuxWindows
+from sparkshed.engine.fronts import Keys, in_arrival_order, joined, joined_keys
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Arranged, Batch, Held, Leaving, Part
 from sparkshed.engine.timing import times_of
-from sparkshed.engine.waiting import Figures, Partners, chances, counted, matches, pushed, standing
+from sparkshed.engine.waiting import Figures, Partners, chances, counted, matches
 from sparkshed.engine.wire import from_blob, to_blob
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
@@ -24,8 +25,8 @@ from sparkshed.planner.physical import JoinSpec
 
 #: Rows that are joined at once are a part of a window at most: more would meet rows that left it already.
 _PART, _LEAST = 2, 256
-#: What random numbers are for: dropping rows in front, and rows with the yield where shedding ends.
-_FRONT, _REAR = 0, 2
+#: What random numbers are for: dropping rows in front, by stream.
+_FRONT = 0
 
 
 class Dual(Learning):
@@ -77,8 +78,7 @@ class Dual(Learning):
         self._rows = spec.rows
         self._keys = Keys(spec, stores)
         self._came, self._counted = [0, 0], [0, 0]
-        self._queue = Figures.none()
-        self._tables: list[pa.Table | None] = [None, None]
+        self._waiting = AuxWindows(spec.rows)
         self._arriving: list[tuple[Figures, Bools]] = []
         self._probing: list[Ints] = [np.empty(0, np.int64)] * 2
         self._first, self._limits = [0, 0], [0, 0]
@@ -103,7 +103,7 @@ class Dual(Learning):
             self._came[s] += int(own.sum())
             self.tally.directions[s].rows += int(own.sum())
             if keep < 1:
-                let_in[own] = chances(self._seed, _FRONT + s, ranks[own]) < keep
+                let_in[own] = self.lets_in(s, ranks[own], keep)
                 weights[own] = 1 / keep
         if self._of_kept:
             weights[:] = 1.0
@@ -117,9 +117,12 @@ class Dual(Learning):
             if table is not None and dropped[s]:
                 tables[s] = table.filter(pa.array(let_in[streams == s]))
         new = self._judged(streams[kept], ranks[kept], before[kept], weights[kept], tables)
-        self._queue = self._queue.then(new)
-        self._tables = [joined(pair) for pair in zip(self._tables, tables, strict=True)]
+        self._waiting.add(new, tables)
         return Arranged(self._leaving_front(timeless), dropped)
+
+    def lets_in(self, stream: int, ranks: Ints, keep: float) -> Bools:
+        """Which rows are not dropped in front, by their numbers among all rows of their stream."""
+        return chances(self._seed, _FRONT + stream, ranks) < keep
 
     def _judged(
         self, streams: Ints, ranks: Ints, before: Ints, weights: Floats, tables: Sequence[pa.Table | None]
@@ -146,10 +149,10 @@ class Dual(Learning):
     def _partners(self, stream: int, keys: Vector, ranks: Ints, weights: Floats) -> Partners:
         """All rows of a stream that new ones may meet: in the windows, in front of them, and new."""
         store, first = self.stores[stream], self._first[stream]
-        waits = self._queue.take(np.flatnonzero(self._queue.streams == stream))
+        waits = self._waiting.of(stream)
         stored = store.weights
         own = np.ones(store.size) if stored is None else stored
-        parts = [self._keys.stored(stream, first), self._keys.of(stream, self._tables[stream]), keys]
+        parts = [self._keys.stored(stream, first), self._keys.of(stream, self._waiting.tables[stream]), keys]
         return Partners(
             joined_keys(parts),
             np.concatenate([store.places[0][first:], waits.ranks, ranks]),
@@ -157,10 +160,10 @@ class Dual(Learning):
         )
 
     def _leaving_front(self, timeless: Sequence[pa.Table | None]) -> list[Batch]:
-        """Batches of the rows that are joined now; those that go on waiting stay in the queue."""
-        leaving, probes = self._chosen()
-        figures = self._queue.take(slice(0, leaving))
-        self._queue = self._queue.take(slice(leaving, None))
+        """Batches of the rows that are joined now; others go on waiting."""
+        rear = self.configuration.rear
+        figures, probes = self._waiting.pushed_out(rear, self._seed, all_of_them=self._closing)
+        leaving = len(probes)
         step = max(_LEAST, self._rows // _PART)
         batches: list[Batch] = []
         self._arriving = []
@@ -170,7 +173,7 @@ class Dual(Learning):
             for s in (0, 1):
                 own = figures.take(part)
                 mine = np.flatnonzero(own.streams == s)
-                table, self._tables[s] = cut(self._tables[s], len(mine))
+                table = self._waiting.take(s, len(mine))
                 if table is not None:
                     order = times_of(table, self._spec.streams[s]).argsort(kind="stable")
                     rows[s] = table.take(pa.array(order))
@@ -186,26 +189,6 @@ class Dual(Learning):
     def close(self) -> None:
         """All rows that wait are joined with the next batch."""
         self._closing = True
-
-    def _chosen(self) -> tuple[int, Bools]:
-        """How many rows of the queue are joined now, and which of these probe."""
-        streams, rear, size = self._queue.streams, self.configuration.rear, len(self._queue.streams)
-        if max(rear) <= 0:
-            return size, np.ones(size, bool)
-        ends = pushed(streams, self._rows)
-        leaving = size if self._closing else int((ends < size).sum())
-        probes = np.ones(leaving, bool)
-        for s, share in enumerate(rear):
-            own = np.flatnonzero(streams == s)
-            mine = own[own < leaving]
-            last = own.searchsorted(ends[mine], "right")
-            # At the end of the input the rows before are what is left to compare with.
-            begin = np.minimum(np.arange(len(mine)), np.maximum(0, len(own) - self._rows))
-            begin = np.where(ends[mine] < size, np.arange(len(mine)), begin)
-            lower, equal = standing(self._queue.found[own], begin, last)
-            chance = chances(self._seed, _REAR + s, self._queue.ranks[mine])
-            probes[mine] = lower + chance * equal >= share * (last - begin)
-        return leaving, probes
 
     # In the join --------------------------------------------------------------------------------
 
@@ -259,7 +242,7 @@ class Dual(Learning):
         """Rows that no row still to be joined can meet."""
         gone = []
         for s in (0, 1):
-            waiting = [own.before[own.streams == 1 - s] for own in (self._queue, *self._due)]
+            waiting = [own.before[own.streams == 1 - s] for own in (self._waiting.figures, *self._due)]
             limit = min([self._counted[s], *(int(own.min()) for own in waiting if len(own))]) - self._rows
             first = self._first[s]
             ranks = self.stores[s].places[0][first:]
@@ -299,12 +282,7 @@ class Dual(Learning):
             "met": self._met,
             "seen": self._seen,
         }
-        queue = pa.table(dict(zip(Figures._fields, self._queue, strict=True)))
-        columns: dict[str, bytes | None] = {
-            "counters": json.dumps(counters).encode(),
-            "queue": to_blob(queue),
-            **{f"rows{s}": None if own is None else to_blob(own) for s, own in enumerate(self._tables)},
-        }
+        columns = {"counters": json.dumps(counters).encode(), **self._waiting.to_blobs()}
         return to_blob(pa.table({name: pa.array([own], pa.binary()) for name, own in columns.items()}))
 
     def recall(self, notes: bytes, order: Sequence[Ints]) -> None:
@@ -313,8 +291,6 @@ class Dual(Learning):
         counters = json.loads(found["counters"])
         self._seed, self._came, self._counted = (counters[name] for name in ("seed", "came", "counted"))
         self._met, self._seen = counters["met"], counters["seen"]
-        queue = from_blob(found["queue"])
-        self._queue = Figures(*(queue.column(name).to_numpy() for name in Figures._fields))
-        self._tables = [None if (own := found[f"rows{s}"]) is None else from_blob(own) for s in (0, 1)]
+        self._waiting.recall(found)
         # Rows that left their windows may have been written down before: they leave again.
         self._first, self._limits = [0, 0], [0, 0]
