@@ -185,6 +185,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "gdj-joint": Experiment(
         "work and memory limited together",
         joint.joint,
-        Picture("memory", tuple(joint.WAYS), ("budget",)),
+        Picture("memory", tuple(joint.WAYS), ("cpu",)),
     ),
 }

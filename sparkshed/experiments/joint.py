@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
 from sparkshed.experiments.feeds import SECOND
-from sparkshed.experiments.harness import Forced, Load
+from sparkshed.experiments.harness import Load
 from sparkshed.experiments.joins import keyed_join
 from sparkshed.experiments.result import Result, Row, Settings, require
 from sparkshed.experiments.runs import exact, grub
@@ -16,6 +18,8 @@ from sparkshed.workloads.bursty import market_tables
 #: The window and how late the second stream is, both in seconds; rows of both per second.
 WINDOW, LATE, RATE = 60.0, 25.0, 20.0
 _ADAPT, _TICK = 5.0, 0.25
+#: Rows of a stream that can wait for the CPU.
+_QUEUE = 100
 #: Who leaves: by both, by credit alone, by age alone (what is harvested, of rows on average), and others.
 WAYS = {
     "both": ("gdj", True),
@@ -36,25 +40,25 @@ def late_market(seconds: float, seed: int) -> list[pa.Table]:
 
 
 def joint(settings: Settings) -> Result:
-    """A share of the work and a share of the rows, for GrubJoin with rows that leave in several ways."""
-    seconds = 240.0 if settings.quick else 480.0
-    limits = ((0.3, 0.3),) if settings.quick else ((0.15, 0.3), (0.3, 0.15), (0.3, 0.3), (0.3, 0.5))
+    """A CPU for a share of the work and room for a share of the rows; rows leave in several ways."""
+    seconds = 160.0 if settings.quick else 480.0
+    limits = (
+        ((0.1, 0.3),) if settings.quick else ((0.05, 0.15), (0.05, 0.3), (0.1, 0.3), (0.1, 0.5), (0.2, 0.5))
+    )
     join = keyed_join(None, bound=round(WINDOW * SECOND), indexed=False, basic=WINDOW / 10)
     tables = late_market(seconds, settings.seed)
-    load = Load(adapt=_ADAPT, seconds=seconds, warm_up=seconds / 4, tick=_TICK)
+    load = Load(adapt=_ADAPT, seconds=seconds, warm_up=seconds / 4, tick=_TICK, buffer=_QUEUE)
     full = exact(join, tables, load)
     rows: list[Row] = []
-    for number, (budget, memory) in enumerate(limits):
+    for number, (share, memory) in enumerate(limits):
         limit = round(memory * RATE * WINDOW)
-        row: Row = {"budget": budget, "memory": memory, "rows": limit}
+        limited = replace(load, capacity=share * full.work_rate)
+        row: Row = {"cpu": share, "memory": memory, "rows": limit}
         for place, (name, (policy, harvest)) in enumerate(WAYS.items()):
-            settings.progress(
-                number * len(WAYS) + place, len(limits) * len(WAYS), f"{budget:g}, {limit} rows, {name}"
-            )
+            said = f"CPU for {share:g}, {limit} rows, {name}"
+            settings.progress(number * len(WAYS) + place, len(limits) * len(WAYS), said)
             buffering = Buffering(policy, rows=limit, harvest=harvest)
-            run = grub(
-                join, tables, load, seed=settings.seed, throttle=Forced([budget]), buffering=buffering
-            ).outcome
+            run = grub(join, tables, limited, seed=settings.seed, buffering=buffering).outcome
             held = max(step.held for step in run.steps)
             require(held <= limit, f"{name} holds {held} rows of {limit}")
             row[name] = round(run.results / full.results, 4)
