@@ -132,7 +132,8 @@ class ControlLoop:
             full *= told / asked
         self._arriving = rows / timing.lasted
         self._spent, self._full = self._spent + effort, self._full + full
-        self.throttle.update(effort, timing.duration, rows, self._arriving, full)
+        engine = max(own.seconds for own in reports)
+        self.throttle.update(effort, timing.duration, rows, self._arriving, full, engine or None)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None

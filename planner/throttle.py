@@ -91,11 +91,13 @@ class BatchThrottle:
         |<-- a: fixed -->|<-- c·work: z decides -->|   |
                                                      headroom
 
-    a and c are fitted to the last batches. If the fixed cost alone takes more than a given share of the
-    interval, the throttle plans for longer batches, where it weighs less, instead of shedding everything. z
-    shrinks at once, by more where the load grows, as it does while windows fill. It opens by the boost, or by
-    half of the way (in the logarithm) where several batches left much of their time, as after a burst. A
-    first batch without work shows the fixed cost at once; otherwise it is learned when the work changes.
+    a and c are fitted to the last batches. Rows cost something, too, however little is done with them, and
+    more rows mean more work, so a fit may take the one for the other; the engine's own clock says what the
+    work can have cost at most. If the fixed cost alone takes more than a given share of the interval, the
+    throttle plans for longer batches, where it weighs less, instead of shedding everything. z shrinks at
+    once, by more where the load grows, as it does while windows fill. It opens by the boost, or by half of
+    the way (in the logarithm) where several batches left much of their time, as after a burst. A first batch
+    without work shows the fixed cost at once; otherwise it is learned when the work changes.
 
     Attributes:
         boost: γ, by which z grows when it is nearly right.
@@ -139,10 +141,22 @@ class BatchThrottle:
 
     @property
     def span(self) -> float:
-        """Seconds of input that a batch is planned to cover: the interval, or more for a high fixed cost."""
-        return max(self.interval, self.fixed / self.fixed_share)
+        """Seconds of input that a batch is planned to cover: the interval, or more for a high fixed cost.
 
-    def update(self, work: float, duration: float, rows: float, arriving: float, full_work: float) -> float:
+        What rows cost counts as fixed, but longer batches have more of them, so there is an end to that.
+        """
+        longest = _LONGEST * max(1.0, self.interval)
+        return max(self.interval, min(longest, self.fixed / self.fixed_share))
+
+    def update(
+        self,
+        work: float,
+        duration: float,
+        rows: float,
+        arriving: float,
+        full_work: float,
+        engine: float | None = None,
+    ) -> float:
         """The new z, after a batch.
 
         Args:
@@ -151,9 +165,12 @@ class BatchThrottle:
             rows: Rows that it processed.
             arriving: Rows that arrive per second now.
             full_work: Work units that the batch would have done with z = 1.
+            engine: Seconds of it in which the engine joined, if that was measured.
         """
         _check_measured(work=work, duration=duration, rows=rows, arriving=arriving, full_work=full_work)
         self._learn(work, duration)
+        if engine is not None:
+            self._trust(work, engine)
         lasted = rows / arriving if arriving > 0 else inf
         self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
         needed = self._expected(self.unit * full_work / lasted if rows > 0 else 0.0)
@@ -215,6 +232,12 @@ class BatchThrottle:
         if work > 0:
             unit = (duration - self.fixed) / work
             self.unit = unit if self.unit == 0 else self.memory * self.unit + (1 - self.memory) * unit
+
+    def _trust(self, work: float, engine: float) -> None:
+        """The engine's clock: work costs that at most, and as much again for what comes after it."""
+        if work > 0 and self.unit > _AFTERWARDS * engine / work:
+            self.unit = _AFTERWARDS * engine / work
+            self.fixed = max(self.fixed, self._fit.duration - self.unit * self._fit.work)
 
 
 class _Fit:
@@ -281,6 +304,8 @@ _KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is
 _SLOW = 1.5  # a batch that takes longer than expected by this factor does so for more than noise
 _TOO_SLOW = 2.2  # and by this one, it is no accident
 _USUAL = 0.5  # a batch with less than this share of the usual work says little of what work costs
+_LONGEST = 4.0  # seconds that batches are planned for at most, or intervals, if these are longer than that
+_AFTERWARDS = 2.0  # results are passed on, which takes as long as finding them, at most
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 
 

@@ -58,13 +58,15 @@ def test_z_stays_a_share(updates):
 class Batches:
     """Micro-batches that follow each other: each takes what arrived during the one before it.
 
-    A batch takes `fixed` seconds and `unit` seconds per work unit. A row costs as many units as there are
-    rows in 20 seconds, so the work grows with the square of the rate.
+    A batch takes `fixed` seconds, `row` seconds per row and `unit` seconds per work unit. A row costs as many
+    units as there are rows in 20 seconds, so the work grows with the square of the rate.
     """
 
     throttle: BatchThrottle
     fixed: float = 0.45
+    row: float = 0.0
     unit: float = 1e-4
+    measured: bool = False
     base: float = 15.0
     noise: float = 0.0
 
@@ -80,8 +82,10 @@ class Batches:
             rows = arriving * self.covered
             full = rows * arriving * 20
             work = self.throttle.z * full
-            duration = (self.fixed + self.unit * work) * self.draw.lognormvariate(0, self.noise)
-            history.append(self.throttle.update(work, duration, rows, arriving, full))
+            busy = self.fixed + self.row * rows + self.unit * work
+            duration = busy * self.draw.lognormvariate(0, self.noise)
+            engine = self.unit * work if self.measured else None
+            history.append(self.throttle.update(work, duration, rows, arriving, full, engine))
             self.covered = max(self.throttle.interval, duration)
         return history
 
@@ -111,6 +115,26 @@ def test_z_follows_jumps_of_the_rate_within_a_few_updates():
         assert after == sorted(after)
         assert after[-1] > 0.7
         assert batches.run(1, 8)[-1] == 1.0
+
+
+def test_the_cost_of_rows_is_not_taken_for_that_of_work():
+    """Rows alone take 60 % of the time, and batches vary; the engine's own clock tells work from rows."""
+    shares: dict[bool, list[float]] = {False: [], True: []}
+    for measured, own_shares in shares.items():
+        for seed in range(6):
+            own = Batches(BatchThrottle(interval=1.0), 0.4, 0.6 / 22_500, 1e-7, measured, 22_500, noise=0.2)
+            own.draw = random.Random(seed)
+            own.run(1, 30)
+            own_shares.append(mean(own.run(1, 100)) * own.unit * own.base**2 * 20)
+            assert own.covered < 8
+    assert min(shares[True]) > 0.2
+    assert mean(shares[True]) > 1.5 * mean(shares[False])
+
+
+def test_batches_do_not_grow_for_ever_where_rows_take_most_of_the_time():
+    own = Batches(BatchThrottle(interval=1.0), 0.4, 0.6 / 22_500, 1e-7, base=22_500)
+    own.run(1, 200)
+    assert own.throttle.span <= 4 and own.covered < 6
 
 
 def test_the_fixed_cost_is_learned_from_any_change_of_the_work():
