@@ -271,7 +271,7 @@ def test_weights_are_those_with_which_features_foretell() -> None:
         features = rng.random((3, 50))
         lengths = rng.random(50)
         foretelling.learn(features, lengths, np.array([0.5, 0.0, 2.0]) @ features * lengths)
-    # What is believed at first has a fiftieth of the weight of the evidence, and never less.
+    # What is believed at first has a 200th of the weight of the evidence, and never less.
     assert foretelling.weights == pytest.approx([0.5, 0.0, 2.0], abs=0.1)
 
 

@@ -11,7 +11,7 @@ from sparkshed.engine.arrays import AnyArray, Floats
 #: How much of what was known counts after the next look.
 _KEPT = 0.99
 #: The weight of what is believed at first, as a share of the evidence.
-_BELIEF = 0.02
+_BELIEF = 0.005
 _SWEEPS = 4
 
 
