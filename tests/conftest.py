@@ -19,7 +19,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that are marked `long` run with --long only."""
+    """Tests that are marked `long` run with --long only; those with the session come first, in one process."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
