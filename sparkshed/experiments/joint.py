@@ -43,7 +43,7 @@ def joint(settings: Settings) -> Result:
     """A CPU for a share of the work and room for a share of the rows; rows leave in several ways."""
     seconds = 160.0 if settings.quick else 480.0
     limits = (
-        ((0.1, 0.3),) if settings.quick else ((0.05, 0.15), (0.05, 0.3), (0.1, 0.3), (0.1, 0.5), (0.2, 0.5))
+        ((0.1, 0.3),) if settings.quick else ((0.1, 0.15), (0.2, 0.3), (0.3, 0.3), (0.2, 0.5), (0.4, 0.5))
     )
     join = keyed_join(None, bound=round(WINDOW * SECOND), indexed=False, basic=WINDOW / 10)
     tables = late_market(seconds, settings.seed)
