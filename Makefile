@@ -32,7 +32,7 @@ lint: $(STAMP) ## Style and types
 	scripts/typecheck
 
 test: lint ## Style, types, doctests, tests
-	@$(JAVA) set -x && $(BIN)/python scripts/doctests && $(BIN)/pytest -n 2 --dist loadgroup
+	@$(JAVA) set -x && $(BIN)/python scripts/doctests && scripts/run-tests $(BIN)/pytest
 
 long: $(STAMP) ## Streaming tests in full: all statements, 25 crashes, a long run (about half an hour)
 	@$(JAVA) $(BIN)/pytest --long tests/streaming

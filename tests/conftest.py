@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
+    parser.addoption(
+        "--part", choices=["spark", "rest"], help="only tests with the Spark session, or the rest"
+    )
     parser.addoption("--long", action="store_true", help="all streaming statements, 25 crashes, a long run")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that are marked `long` run with --long only; those with the session come first, in one process."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    """Tests that are marked `long` run with --long only, and one part of all tests, if that is asked for."""
+    if part := config.getoption("--part"):
+        others = [
+            item for item in items if ("spark" in getattr(item, "fixturenames", ())) != (part == "spark")
+        ]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
