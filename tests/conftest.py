@@ -24,11 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that are marked `long` run with --long only, and one part of all tests, if that is asked for."""
     if part := config.getoption("--part"):
-        others = [
-            item for item in items if ("spark" in getattr(item, "fixturenames", ())) != (part == "spark")
-        ]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+        asked = [("spark" in getattr(item, "fixturenames", ())) == (part == "spark") for item in items]
+        config.hook.pytest_deselected(items=[i for i, own in zip(items, asked, strict=True) if not own])
+        items[:] = [item for item, own in zip(items, asked, strict=True) if own]
     if not config.getoption("--long"):
         for item in items:
             if item.get_closest_marker("long"):
