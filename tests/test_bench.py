@@ -9,7 +9,7 @@ import numpy as np
 import polars
 import pytest
 
-from sparkshed.bench import cases, duckdb_peer, growth, kernels, memory, spark_side, targets
+from sparkshed.bench import cases, duckdb_peer, growth, kernels, memory, policies, spark_side, targets
 from sparkshed.bench.cases import CASES, Case
 from sparkshed.bench.jobs import Job, Outcome, Stopped, call_alone, write_tables
 from sparkshed.bench.report import table
@@ -176,6 +176,17 @@ def test_kernels_command_prints_rows(monkeypatch, capsys):
     assert main.main(arguments) == 0
     shown = capsys.readouterr().out
     assert shown.rstrip().endswith("yes")
+
+
+def test_policies_are_timed_beside_fifo(capsys):
+    assert main.main(["bench", "policies", "--scale", "0.05", "--repeats", "1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    for data in policies.workloads(0.05):
+        own = {row["policy"]: row for row in rows if row["workload"] == data.name}
+        assert set(own) == {"none", *policies.POLICIES}
+        assert own["fifo"]["over_fifo"] == 1
+        assert all(0 < row["results"] <= own["none"]["results"] and row["micros"] > 0 for row in own.values())
+        assert own["gdj"]["results"] > own["fifo"]["results"]
 
 
 def test_a_table_leaves_out_empty_columns():

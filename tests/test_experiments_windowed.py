@@ -112,14 +112,14 @@ def test_a_lead_is_over_the_best_that_is_there():
 @pytest.mark.parametrize(
     "name",
     # The runs of fig10 are those of fig9.
-    ["2.1", "3", "4", "5", "6", "7", "8", "9", pytest.param("10", marks=pytest.mark.long)],
+    [*(f"fig{n}" for n in ("2.1", *range(3, 10))), pytest.param("fig10", marks=pytest.mark.long), "joint"],
 )
 def test_quick_experiments(name, tmp_path, capsys):
-    assert main.main(["experiment", f"gdj-fig{name}", "--quick", "--json", "--out", str(tmp_path)]) == 0
+    assert main.main(["experiment", f"gdj-{name}", "--quick", "--json", "--out", str(tmp_path)]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["name"] == f"gdj-fig{name}" and result["rows"]
-    assert (tmp_path / f"gdj-fig{name}.png").read_bytes().startswith(b"\x89PNG")
-    drawn = EXPERIMENTS[f"gdj-fig{name}"].picture
+    assert result["name"] == f"gdj-{name}" and result["rows"]
+    assert (tmp_path / f"gdj-{name}.png").read_bytes().startswith(b"\x89PNG")
+    drawn = EXPERIMENTS[f"gdj-{name}"].picture
     assert {drawn.x, *drawn.ys, *drawn.by} <= set(result["rows"][0])
     assert all(0 <= value < 100 for value in result["headline"].values())
 

@@ -41,7 +41,7 @@ def late_market(seconds: float, seed: int) -> list[pa.Table]:
 
 def joint(settings: Settings) -> Result:
     """A CPU for a share of the work and room for a share of the rows; rows leave in several ways."""
-    seconds = 160.0 if settings.quick else 480.0
+    seconds = 100.0 if settings.quick else 480.0
     limits = (
         ((0.1, 0.3),) if settings.quick else ((0.1, 0.15), (0.2, 0.3), (0.3, 0.3), (0.2, 0.5), (0.4, 0.5))
     )
