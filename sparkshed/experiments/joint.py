@@ -65,6 +65,7 @@ def joint(settings: Settings) -> Result:
             row[f"work_{name}"] = round(run.work / full.work, 4)
         rows.append(row)
     leads = [row["both"] / max(row["credits"], row["harvest"]) for row in rows]
+    require(settings.quick or float(np.mean(leads)) > 1, f"both should be better than either alone: {leads}")
     headline = {"lead_min": round(min(leads), 4), "lead_mean": round(float(np.mean(leads)), 4)}
     params = {"window": WINDOW, "late": LATE, "rate": RATE, "seconds": seconds, "seed": settings.seed}
     return Result("gdj-joint", params, rows, headline)
