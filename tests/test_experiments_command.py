@@ -23,6 +23,7 @@ NAMES = {
     *(f"dual-fig{n}" for n in range(5, 10)),
     "streaming-burst",
     *(f"gdj-fig{n}" for n in ("2.1", 3, 4, 5, 6, 7, 8, 9, 10)),
+    "gdj-joint",
 }
 
 
