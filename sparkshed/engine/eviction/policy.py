@@ -106,12 +106,3 @@ class Policy:
 
     def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from what was written down; slots have their rows again."""
-
-
-def spread(shares: Sequence[float]) -> list[float]:
-    """Where the shares of a whole end."""
-    ends, total = [], 0.0
-    for share in shares:
-        total += share
-        ends.append(total)
-    return ends
