@@ -141,4 +141,6 @@ def test_a_file_of_the_user(tmp_path, capsys):
     assert main.main([*arguments, "--streams", "a,c"]) == 2
     assert "has no stream `c`; it has a, b" in capsys.readouterr().err
     assert main.main(["experiment", "gdj-fig6", "--data", str(path)]) == 2
-    assert "gdj-fig6 has streams of its own; --data is for `dual-fig9`, `gdj-fig2.1`" in capsys.readouterr().err
+    assert (
+        "gdj-fig6 has streams of its own; --data is for `dual-fig9`, `gdj-fig2.1`" in capsys.readouterr().err
+    )
