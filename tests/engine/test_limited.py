@@ -13,19 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.build import World, collect, counted, table
+from engine.limiting import between, shedding_of, streamed
 from engine.replaying import Naive, arrivals
-from sparkshed.engine import streaming
 from sparkshed.engine.eviction.foretelling import Foretelling
 from sparkshed.engine.eviction.learned import Learned
 from sparkshed.engine.group import join_group
-from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.evicting import Evicting
 from sparkshed.engine.strategies.limited import Limited, LimitedGrubJoin
-from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.physical import (
     Direction,
     EqualityKernel,
@@ -34,8 +31,6 @@ from sparkshed.planner.physical import (
     OutputColumn,
     StreamExec,
 )
-from sparkshed.planner.shedding import Shedding
-from sparkshed.planner.streaming import Hosts, StreamingPlan
 from sparkshed.sql.expr import Col
 from sparkshed.sql.predicate import Equality
 
@@ -132,35 +127,13 @@ def keyed(
     return spec, tables
 
 
-def shedding_of(spec: JoinSpec, buffering: Buffering, strategy: str | None = None) -> Shedding:
-    name = strategy or buffering.policy
-    graph = JoinGraph(len(spec.streams), ())
-    return Shedding(name, 1.0, Policy(), graph, 7, Configuration(spec.orders), buffering=buffering)
-
-
-def between(tables: dict[int, pa.Table], start: int, stop: int) -> dict[int, list[pa.Table]]:
-    found = {}
-    for stream, rows in tables.items():
-        first, last = rows.column("ts").cast(pa.int64()).to_numpy().searchsorted([start, stop])
-        found[stream] = [rows.slice(first, last - first)]
-    return found
-
-
 @pytest.mark.parametrize("sample", [None, 0.3, "auto"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_streaming_gives_the_answer_of_batch_through_restarts(policy: str, sample) -> None:
     spec, tables = keyed()
     shedding = shedding_of(spec, Buffering(policy, rows=100, sample=sample, reserve=0.1))
     whole = counted(join_group(spec, 0, tables, shedding, 0))
-    plan = StreamingPlan(spec, Hosts(1), shedding, False, (False, False), expires=True)
-    store, found = MemoryStore(), Counter()
-    for number, start in enumerate(range(0, 1_200_000, 90_000)):
-        if number % 3 == 0:
-            streaming._cache.clear()
-        own = streaming.StreamingJoin(plan, "limited", 0, store, lambda: 0.0)
-        found += counted(own.process(between(tables, start, start + 90_000), None, max(0, start - 1)))
-        pieces = Manifest.from_bytes(store.manifest).pieces.values()
-        assert sum(piece.rows for piece in pieces) == own.report.rows <= 100
+    found = streamed(spec, shedding, tables, 1_200_000, 90_000)
     assert found == whole
     assert len(found) > 200
 

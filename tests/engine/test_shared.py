@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.build import World, collect, counted, table
+from engine.limiting import between, shedding_of, streamed
 from engine.replaying import Naive
-from engine.test_limited import ROWS, WINDOW, between, cuts, random_buffering, several, shedding_of
+from engine.test_limited import ROWS, WINDOW, cuts, random_buffering, several
 from sparkshed.engine import streaming
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.group import join_group
-from sparkshed.engine.keeping import Manifest, MemoryStore
+from sparkshed.engine.keeping import MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.limited import Limited
 from sparkshed.planner.buffering import POLICIES, ROW_OVERHEAD, Buffering
@@ -110,15 +111,7 @@ def test_streaming_gives_the_answer_of_batch_through_restarts(policy: str) -> No
     spec, tables = two_keys()
     shedding = shedding_of(spec, Buffering(policy, rows=100, reserve=0.1))
     whole = counted(join_group(spec, 0, tables, shedding, 0))
-    plan = StreamingPlan(spec, Hosts(1), shedding, False, (False, False), expires=True)
-    store, found = MemoryStore(), Counter()
-    for number, start in enumerate(range(0, 900_000, 70_000)):
-        if number % 3 == 0:
-            streaming._cache.clear()
-        own = streaming.StreamingJoin(plan, "shared", 0, store, lambda: 0.0)
-        found += counted(own.process(between(tables, start, start + 70_000), None, max(0, start - 1)))
-        pieces = Manifest.from_bytes(store.manifest).pieces.values()
-        assert sum(piece.rows for piece in pieces) == own.report.rows <= 100
+    found = streamed(spec, shedding, tables, 900_000, 70_000)
     assert found == whole
     assert {join for *_, join in found} == {0, 1}
 

@@ -68,7 +68,8 @@ class Policy:
 
     def currents(self, slots: Ints) -> list[float]:
         """The priorities of many rows."""
-        return self.slots.priorities.take(slots).tolist()  # type: ignore[no-any-return]
+        found: list[float] = self.slots.priorities.take(slots).tolist()
+        return found
 
     def keeps(self, priority: float, now: int) -> bool:
         """Whether the row that would leave stays, and the new row leaves instead."""
