@@ -13,12 +13,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: For every JVM that a test starts. Statements are many and small, so compiling them well costs more than it
+#: saves, and so do threads that clear up.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
     parser.addoption(
         "--part", choices=["spark", "rest"], help="only tests with the Spark session, or the rest"
     )
     parser.addoption("--long", action="store_true", help="all streaming statements, 25 crashes, a long run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Options for the JVMs of this process and of those below it."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
