@@ -148,7 +148,7 @@ def test_a_grid_agrees_with_its_pairs(expr: Expr, seed: int, down: int, across: 
 
 
 @given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_a_program_agrees_with_the_grid(expr: Expr, seed: int, down: int, across: int) -> None:
     program = Program.of(expr)
     if program is None:

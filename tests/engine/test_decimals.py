@@ -87,7 +87,7 @@ def agree(expr: Call, columns: list[tuple[list[Any], str]], expected: list[Any])
 
 
 @given(st.sampled_from("+-*"), decimals(37), decimals(37), st.integers(0, 37))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_arithmetic(op: str, left: Any, right: Any, more: int) -> None:
     s1, s2 = ((decimal_of(type_) or (0, 0))[1] for type_, _ in (left, right))
     scale = s1 + s2 if op == "*" else max(s1, s2)
@@ -131,7 +131,7 @@ def test_comparisons_and_choices(column: Any, data: st.DataObject) -> None:
 
 
 @given(decimals(), decimals())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_casts_between_decimals(source: Any, target: Any) -> None:
     type_ = target[0]
     expected = [None if v is None else rounded(Fraction(v), type_) for v in source[1]]
@@ -139,7 +139,7 @@ def test_casts_between_decimals(source: Any, target: Any) -> None:
 
 
 @given(decimals())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @example(("decimal(38,0)", [Decimal((1 << 63) - 1), Decimal(-(1 << 63)), Decimal(1 << 63)]))
 @example(("decimal(19,0)", [Decimal((1 << 53) + 1), Decimal(-(1 << 63)), None]))
 @example(("decimal(18,17)", [Decimal("0.30000000000000004"), Decimal("1.10000000000000009"), None]))
@@ -163,7 +163,7 @@ LONG = st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([-(1 << 63), -1,
 
 
 @given(st.lists(st.tuples(LONG, LONG), min_size=1, max_size=6))
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_products_of_long_integers(pairs: list[tuple[int, int]]) -> None:
     columns = [([pair[side] for pair in pairs], "bigint") for side in (0, 1)]
     expr = Call("*", (col(0, "bigint"), col(1, "bigint")), "bigint")

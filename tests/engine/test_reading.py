@@ -82,7 +82,7 @@ def a_decision(rng: Random, plan, version: int) -> Decision | None:
 
 
 @pytest.mark.parametrize("strategy", ["exact", "grubjoin", "randomdrop"])
-@settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), m=st.integers(2, 3))
 def test_whoever_does_a_batch_the_results_are_the_same(strategy, seed, m):
     rng = Random(seed)
@@ -129,7 +129,7 @@ def in_reach(spec, strategy, configuration, origin: int, time: int, target: int,
     return any(harvest is None or (all(harvest) and own in harvest[hop]) for harvest in used)
 
 
-@settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.integers(2, 3))
 def test_a_fresh_worker_reads_exactly_what_is_in_reach(seed, m):
     rng = Random(seed)
