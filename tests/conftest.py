@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +16,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: For every JVM that a test starts. Statements are many and small, so compiling them well costs more than it
+#: saves, and so do threads that clear up.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
     parser.addoption(
         "--part", choices=["spark", "rest"], help="only tests with the Spark session, or the rest"
     )
     parser.addoption("--long", action="store_true", help="all streaming statements, 25 crashes, a long run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Settings for Spark in this process and in those below it, where the user has none.
+
+    Spark starts Python processes for every streaming query, which compile PySpark anew from a zip file in
+    Spark's home. In a home without that file they find the package that is installed, which is compiled.
+    """
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM)
+    pyspark = find_spec("pyspark")
+    if pyspark is not None and pyspark.origin is not None and "SPARK_HOME" not in os.environ:
+        home = TemporaryDirectory(prefix="sparkshed-home-")
+        config.add_cleanup(home.cleanup)
+        for name in ("bin", "jars"):
+            Path(home.name, name).symlink_to(Path(pyspark.origin).with_name(name))
+        os.environ["SPARK_HOME"] = home.name
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

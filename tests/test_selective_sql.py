@@ -47,7 +47,8 @@ def session(spark):
 
 def rows(spark, condition: str, *options: str) -> Counter:
     hint = f"/*+ SHED({', '.join(['adaptive', *(repr(own) for own in options)])}) */" if options else ""
-    return Counter(map(tuple, spark.sql(TEXT.format(hint=hint, condition=condition)).collect()))
+    found = spark.sql(TEXT.format(hint=hint, condition=condition)).toArrow()
+    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
 @pytest.mark.parametrize("kind", CONDITIONS)

@@ -134,7 +134,7 @@ def agree(expr: Expr, grid: GridFrame, pairs: Pairs, ansi: bool, codebook: Codeb
 
 
 @given(expressions("boolean", 3), st.integers(0, 1 << 30), st.integers(1, 6), st.integers(1, 6))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_grid_agrees_with_its_pairs(expr: Expr, seed: int, down: int, across: int) -> None:
     codebook = Codebook([expr])
     grid, pairs = frames(seed, down, across, codebook)

@@ -68,7 +68,7 @@ def frozen(value: Any) -> Any:
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_equal_codes_are_equal_values(data: st.DataObject, collide: bool) -> None:
     name, arrow, values = data.draw(typed())
     batch_of = st.lists(st.none() | values, min_size=1, max_size=6)

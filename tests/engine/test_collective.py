@@ -156,7 +156,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("op", COLLECTIVE)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_operator_is_bit_exact(op: str, data: st.DataObject) -> None:
     values = st.lists(st.none() | VALUES[kind_of(op)], min_size=1, max_size=5)
     left, right = data.draw(values), data.draw(values)

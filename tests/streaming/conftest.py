@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sparkshed
+from streaming.feeds import two_streams
 
 
 @pytest.fixture
@@ -15,3 +16,9 @@ def enabled(spark):
     for query in spark.streams.active:
         query.stop()
     sparkshed.disable(spark)
+
+
+@pytest.fixture(scope="session")
+def four_files(tmp_path_factory):
+    """Two streams that tests copy."""
+    return two_streams(tmp_path_factory.mktemp("feeds"))

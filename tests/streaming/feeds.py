@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from random import Random
+from shutil import copy2
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -72,18 +76,38 @@ def committed(checkpoint: Path) -> int:
     return sum(own.name.isdigit() for own in commits.iterdir()) if commits.exists() else 0
 
 
+def two_streams(folder: Path) -> Path:
+    """Streams `a` and `b` of four files each, in order."""
+    rng = Random(7)
+    for number, name in enumerate("ab"):
+        write(folder / name, rows_of(rng, number, 160, 24), [40, 40, 40])
+    return folder
+
+
+def copied(source: Path, target: Path, numbers: range) -> None:
+    """Let some of these files arrive elsewhere, in the same order."""
+    for name, number in product("ab", numbers):
+        (target / name).mkdir(parents=True, exist_ok=True)
+        copy2(source / name / f"{number:05}.parquet", target / name)
+
+
+def schema_of(folder: Path) -> StructType:
+    """The schema of files, without a job of Spark's that reads it."""
+    return from_arrow_schema(pq.read_schema(min(folder.glob("*.parquet"))))
+
+
 def as_tables(spark: SparkSession, folder: Path, names: list[str]) -> None:
     """Views that read everything."""
     for name in names:
-        spark.read.parquet(str(folder / name)).createOrReplaceTempView(name)
+        frame = spark.read.schema(schema_of(folder / name)).parquet(str(folder / name))
+        frame.createOrReplaceTempView(name)
 
 
 def as_streams(spark: SparkSession, folder: Path, names: list[str], delay: str | None = "2 seconds") -> None:
     """Views that read one file in each micro-batch."""
     for name in names:
-        path = str(folder / name)
-        reader = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
-        frame = reader.parquet(path)
+        reader = spark.readStream.schema(schema_of(folder / name)).option("maxFilesPerTrigger", 1)
+        frame = reader.parquet(str(folder / name))
         if delay is not None:
             frame = frame.withWatermark("ts", delay)
         frame.createOrReplaceTempView(name)

@@ -17,7 +17,7 @@ import sparkshed
 from sparkshed.spark.streaming import driver
 from sparkshed.spark.streaming.control import Channel, ControlReader
 from sparkshed.spark.streaming.starting import _own_files, is_local
-from streaming.feeds import SECOND, as_streams, as_tables, multiset, rows_of, run, write
+from streaming.feeds import SECOND, as_streams, as_tables, copied, multiset, rows_of, run, write
 
 W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
 JOIN = f"FROM a JOIN b ON abs(a.x - b.x) <= 2 AND {W}"
@@ -28,17 +28,19 @@ def hint(strategy: str, *options: str) -> str:
     return f"/*+ SHED({', '.join([strategy, *(repr(option) for option in options)])}) */"
 
 
+@pytest.fixture(scope="module")
+def answer(spark, four_files):
+    """The join of two streams of four files."""
+    as_tables(spark, four_files, ["a", "b"])
+    return multiset(spark.sql(TEXT.format(hint="")))
+
+
 @pytest.fixture
-def feeds(enabled, tmp_path):
+def feeds(answer, enabled, four_files, tmp_path):
     """Two streams of four files, in order, and what the join of them is."""
-    rng = Random(7)
-    tables = [rows_of(rng, number, 160, 24) for number in range(2)]
-    for name, table in zip("ab", tables, strict=True):
-        write(tmp_path / name, table, [40, 40, 40])
-    as_tables(enabled, tmp_path, ["a", "b"])
-    whole = multiset(enabled.sql(TEXT.format(hint="")))
+    copied(four_files, tmp_path, range(4))
     as_streams(enabled, tmp_path, ["a", "b"])
-    return enabled, tmp_path, whole
+    return enabled, tmp_path, answer
 
 
 def start(frame, folder: Path, **trigger):
@@ -213,22 +215,11 @@ def test_shed_streams_give_a_part_of_the_answer_and_say_how_much(feeds, strategy
 
 
 @pytest.mark.parametrize("strategy", ["grubjoin", "adaptive"])
-def test_a_restart_goes_on_where_it_was(enabled, tmp_path, strategy):
+def test_a_restart_goes_on_where_it_was(answer, enabled, four_files, tmp_path, strategy):
     """Half of the files, then the others, in a new query on the same checkpoint."""
-    spark, rng = enabled, Random(8)
-    tables = [rows_of(rng, number, 160, 24) for number in range(2)]
-    for name, table in zip("ab", tables, strict=True):
-        write(tmp_path / "all" / name, table, [40, 40, 40])
-        (tmp_path / name).mkdir()
-    as_tables(spark, tmp_path / "all", ["a", "b"])
-    whole = multiset(spark.sql(TEXT.format(hint="")))
-    out, versions = tmp_path / "out", []
+    spark, out = enabled, tmp_path / "out"
     for half in (0, 1):
-        for name in "ab":
-            for number in (2 * half, 2 * half + 1):
-                (tmp_path / "all" / name / f"{number:05}.parquet").rename(
-                    tmp_path / name / f"{number:05}.parquet"
-                )
+        copied(four_files, tmp_path, range(2 * half, 2 * half + 2))
         as_streams(spark, tmp_path, ["a", "b"])
         options = ("budget=1", "adapt=1 ms") if half == 0 else ("budget=1", "adapt=1 ms", "shred=0.2")
         frame = spark.sql(TEXT.format(hint=hint(strategy, *options)))
@@ -236,15 +227,13 @@ def test_a_restart_goes_on_where_it_was(enabled, tmp_path, strategy):
             "checkpointLocation", str(tmp_path / "checkpoint")
         )
         query = finished(writer.trigger(availableNow=True).start(str(out)))
-        versions.append(sparkshed.history(query)["decision"].tolist())
         eventually(lambda query=query: not Path(driver.runs_of(query)[0][1]._channel.path).exists())
-    assert multiset(spark.read.parquet(str(out))) == whole
+    assert multiset(spark.read.parquet(str(out))) == answer
 
 
 def test_a_restart_remembers_what_was_learned(feeds):
     spark, folder, _ = feeds
     options = ("budget=0.5", "adapt=1 ms", "seed=3", "shred=0.5")
-    as_streams(spark, folder, ["a", "b"])
     first = finished(start(spark.sql(TEXT.format(hint=hint("grubjoin", *options))), folder))
     last = sparkshed.history(first)["decision"].max()
     assert last > 0

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 from pathlib import Path
-from random import Random
-from shutil import copy2
 
 import pytest
 
 import sparkshed
-from streaming.feeds import as_streams, as_tables, multiset, rows_of, run, write
+from streaming.feeds import as_streams, as_tables, copied, multiset, run, schema_of
 from streaming.test_queries import finished
 
 W = "abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
@@ -23,17 +20,19 @@ BOTH = (
 )
 
 
+@pytest.fixture(scope="module")
+def answer(spark, four_files):
+    """What the statement gives without hints."""
+    as_tables(spark, four_files, ["a", "b"])
+    return multiset(spark.sql(text(1)))
+
+
 @pytest.fixture
-def feeds(enabled, tmp_path):
+def feeds(answer, enabled, four_files, tmp_path):
     """Two streams of four files, in order, and what the statement gives without hints."""
-    rng = Random(7)
-    for number, name in enumerate("ab"):
-        write(tmp_path / name, rows_of(rng, number, 160, 24), [40, 40, 40])
-    as_tables(enabled, tmp_path, ["a", "b"])
-    whole = multiset(sparkshed.disable(enabled).sql(text(1)))
-    sparkshed.enable(enabled)
+    copied(four_files, tmp_path, range(4))
     as_streams(enabled, tmp_path, ["a", "b"])
-    return enabled, tmp_path, whole
+    return enabled, tmp_path, answer
 
 
 def text(memory: int, strategy: str = "gdj") -> str:
@@ -43,13 +42,6 @@ def text(memory: int, strategy: str = "gdj") -> str:
 def start(frame, folder: Path, sink: str):
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     return writer.trigger(availableNow=True).start(str(folder / sink))
-
-
-def copied(source: Path, target: Path, numbers: range) -> None:
-    """Let some files arrive elsewhere, in the same order."""
-    for name, number in product("ab", numbers):
-        (target / name).mkdir(parents=True, exist_ok=True)
-        copy2(source / name / f"{number:05}.parquet", target / name)
 
 
 @pytest.mark.parametrize("strategy", ["gdj", "lru"])
@@ -95,8 +87,7 @@ def test_the_watermark_goes_through(feeds):
 def test_watermarks_in_the_statement(feeds):
     spark, folder, whole = feeds
     for name in "ab":
-        path = str(folder / name)
-        frame = spark.readStream.schema(spark.read.parquet(path).schema).parquet(path)
+        frame = spark.readStream.schema(schema_of(folder / name)).parquet(str(folder / name))
         frame.createOrReplaceTempView(f"raw_{name}")
     marked = text(5000)
     for old, new in (
