@@ -68,7 +68,11 @@ class Adapter:
         planned: Work that the configuration is meant to take, if the next interval has the rows that it was
             told of.
         corrections: What rows of each stream cost, over what the model expected.
+        lags: Whether the work follows z only when windows have been filled anew; the throttle of a
+            configuration is then what the next interval will come to.
     """
+
+    lags = False
 
     def __init__(
         self,
@@ -193,6 +197,11 @@ class Adapter:
         if self.learned is None:
             return None
         return learned_model(self.learned, orders, self._slices, per_stream=self._policy.per_stream)
+
+    def full_per_row(self) -> list[float] | None:
+        """Work units that a row of each stream takes without shedding; None as long as nobody knows."""
+        model = self._model(self.configuration.orders)
+        return None if model is None else [own.full_cost / own.rate for own in model.model.directions]
 
     def _orders(self, tally: Tally, throttle: float) -> Orders:
         """Lowest selectivity first, within the join graph; an order stays unless one is clearly better."""

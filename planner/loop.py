@@ -8,7 +8,6 @@ from typing import Any
 
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.harvest.learning import learned_model
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.throttle import BatchThrottle
@@ -127,7 +126,11 @@ class ControlLoop:
         effort = sum(own.effort for own in reports)
         # Hosts shed more than they were told where they must, and say how much that was.
         full = sum(own.effort / own.throttle for own in reports)
-        if reports[0].version:
+        done = sum(map(sum, (own.work for own in reports)))
+        if self.adapter.lags and self._full_per_row is not None and done > 0:
+            # Windows that remember what was kept before make the work more or less than z of the whole.
+            full = effort * sum(self.full_work(reports)) / done
+        elif reports[0].version:
             asked, told = self._asked.get(reports[0].version, (self.throttle.z, self.throttle.z))
             full *= told / asked
         self._arriving = rows / timing.lasted
@@ -141,15 +144,7 @@ class ControlLoop:
         z, former = self.z, self._spent / self._full if self._full > 0 else None
         self._spent = self._full = 0.0
         configuration = self.adapter.adapt(interval, z, former=former)
-        assert self.adapter.learned is not None
-        model = learned_model(
-            self.adapter.learned,
-            configuration.orders,
-            self._plan.spec.slices,
-            per_stream=self._shedding.policy.per_stream,
-        )
-        if model is not None:
-            self._full_per_row = [own.full_cost / own.rate for own in model.model.directions]
+        self._full_per_row = self.adapter.full_per_row() or self._full_per_row
         if not self.adapter.is_planned or not self._matters(configuration):
             return None
         self.version += 1

@@ -42,6 +42,9 @@ class Reach(NamedTuple):
     def meets(self, times: Ints, first: Ints, last: Ints) -> Bools:
         """Which of the spans `[first, last]` are in reach of a row with one of the times, which ascend."""
         begin, end = np.zeros(len(first), np.int64), np.full(len(first), len(times))
+        if self.past is not None and self.future is not None and self.past + self.future < 0:
+            # No partner is in reach, and a span must not fit in between.
+            return begin > 0
         if self.future is not None:
             begin = times.searchsorted(shift(first, -self.future)[0])
         if self.past is not None:

@@ -95,8 +95,10 @@ class Steering:
             return STEPS if self._alone else 1
         expected = self._progress.expected(self.told)
         if expected is None or expected > 1 or (self._alone and self._manifest.own is not None):
-            # As long as nobody knows what rows cost, or where it is too much, portions are small.
-            return _MORE_STEPS
+            # As long as nobody knows what rows cost, or where it is too much, portions are small; not so
+            # small that single rows, of which few are kept, may cost more than a portion should.
+            lags = self._adapter is not None and self._adapter.lags and self._manifest.decision is not None
+            return STEPS if lags else _MORE_STEPS
         if self._is_new:
             return STEPS
         return 1 if expected <= _LIGHT else _FEWER_STEPS
@@ -149,7 +151,15 @@ class Steering:
     @property
     def throttle(self) -> float:
         """The share of the work that was done."""
-        return self._progress.share if self._alone else self.told
+        if not self._alone:
+            return self.told
+        full = self._adapter.full_per_row() if self._adapter is not None and self._adapter.lags else None
+        if full is None or self.tally is None or self._progress.share >= 1:
+            return self._progress.share
+        # Windows hold what was kept before, so the shares of rows that were kept say little.
+        done = sum(own.work for own in self.tally.directions)
+        whole = sum(own.rows * cost for own, cost in zip(self.tally.directions, full, strict=True))
+        return min(1.0, done / whole) if 0 < done < whole else self._progress.share
 
     def _counts(self, rows: Mapping[int, pa.Table]) -> list[int]:
         return [rows[s].num_rows if s in rows else 0 for s, _ in enumerate(self._plan.spec.streams)]

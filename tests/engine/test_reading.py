@@ -10,7 +10,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engine.build import World, counted
@@ -131,6 +131,7 @@ def in_reach(spec, strategy, configuration, origin: int, time: int, target: int,
 
 @settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.integers(2, 3))
+@example(53686, 2)  # a part of a slice with nothing in it
 def test_a_fresh_worker_reads_exactly_what_is_in_reach(seed, m):
     rng = Random(seed)
     world = World(rng, m, 20)
