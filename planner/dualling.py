@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import PROBE, UPDATE, Costs, Floats, Split, split
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import EqualityKernel, JoinSpec
+from sparkshed.planner.wire import tally_from_json, tally_to_json
 
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
@@ -88,6 +90,20 @@ class DualAdapter(Adapter):
             self.configuration = self._chosen(learned, pooled, costs, throttle, budget)
         self._throttle = throttle
         return self.configuration
+
+    def notes(self) -> dict[str, Any]:
+        """What was learned, and what is owed.
+
+        Rows wait from one micro-batch to the next. If a batch that is repeated would drop others in front, a
+        row whose results it gave out before could still wait after it, and give them out again.
+        """
+        learned = None if self.learned is None else tally_to_json(self.learned)
+        return {"learned": learned, "owed": self._owed}
+
+    def recall(self, notes: Mapping[str, Any]) -> None:
+        """Go on from notes, which are rounded."""
+        self.learned = None if notes["learned"] is None else tally_from_json(notes["learned"])
+        self._owed = notes["owed"]
 
     def _costs(self, learned: Tally, keep: float) -> Costs | None:
         """What a probe of a full window costs, from those that were made; None if there were none."""
