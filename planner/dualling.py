@@ -24,7 +24,7 @@ _MOST_REAR = 0.99
 _HALF, _HALF_YIELDS = 5.0, 20.0
 #: How much of what was spent too much or too little is made up for in the next interval, and all that is
 #: above this share of a budget: less is chance, and evens out.
-_PAID_BACK, _CHANCE = 0.3, 0.5
+_PAID_BACK, _CHANCE = 0.1, 0.5
 #: How far the share of the work may move for that.
 _MAKE_UP = 2.0
 
@@ -118,7 +118,10 @@ class DualAdapter(Adapter):
         joined = sum(own.joined for own in interval.directions)
         probes = sum(own.learned for own in interval.directions)
         spent = sum(own.work for own in interval.directions) + UPDATE * joined + PROBE * probes
-        full = joined / min(self.configuration.keep) * costs.full(float(pooled[1].sum() / pooled[0].sum()))
+        # Rows are dropped at random: how many were let in says little of how many came. Before aux windows
+        # are full, none leaves them.
+        came = sum(own.rows for own in interval.directions) if joined else 0.0
+        full = came * costs.full(float(pooled[1].sum() / pooled[0].sum()))
         if full <= 0:
             return throttle
         owed = self._owed + throttle * full - spent
@@ -151,8 +154,8 @@ class DualAdapter(Adapter):
 def _payment(owed: float) -> float:
     """What is paid back in one interval of what is owed, both in budgets.
 
-    >>> _payment(0.1), _payment(-1.0)
-    (0.03, -0.8)
+    >>> _payment(0.0), _payment(-1.0)
+    (0.0, -0.6)
     """
     return _PAID_BACK * owed + math.copysign(max(0.0, abs(owed) - _CHANCE), owed)
 
