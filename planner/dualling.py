@@ -137,14 +137,16 @@ class DualAdapter(Adapter):
             return Configuration(orders, throttle)
         used = pooled[0] > 0
         shares = pooled[0, used] / pooled[0].sum()
-        self.best = split(
-            pooled[1, used] / pooled[0, used],
-            shares,
-            costs,
-            budget,
-            of_kept=self.of_kept,
-            rear_only=self.rear_only,
-        )
+        yields = pooled[1, used] / pooled[0, used]
+
+        def best(work: float, keep: float | None) -> Split:
+            return split(yields, shares, costs, work, of_kept=self.of_kept, keep=keep)
+
+        self.best = best(throttle, 1.0 if self.rear_only else None)
+        if budget != throttle:
+            # What is made up for is a matter of probes. Windows whose rows come at a rate that goes up and
+            # down would not be those of V_opt.
+            self.best = best(budget, self.best.keep)
         own = [each.yields[0, used] if each.yields.size else shares for each in learned.directions]
         rear = tuple(min(_MOST_REAR, _below(counts, shares, self.best.rear)) for counts in own)
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)

@@ -145,6 +145,7 @@ def test_the_budget_is_a_share_of_what_came_and_not_of_what_was_let_in():
         before, interval = own.notes()["owed"], tally(np.random.default_rng(9))
         for each in interval.directions:
             each.joined = let_in * keep * each.rows
+            each.learned, each.work = 0.05 * each.learned, 0.05 * each.work
         own.adapt(interval, 0.1)
         owed.append(own.notes()["owed"] - before)
     assert owed[0] > owed[1]
