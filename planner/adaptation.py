@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
@@ -155,6 +156,17 @@ class Adapter:
     def follow(self, configuration: Configuration) -> None:
         """Go on from a configuration that was decided elsewhere."""
         self.configuration, self._throttle = configuration, configuration.throttle
+
+    def notes(self) -> dict[str, Any] | None:
+        """What must not be forgotten, as lists and numbers.
+
+        None where a micro-batch that is repeated may be shed in another way: no result of it is found by
+        another one.
+        """
+        return None
+
+    def recall(self, notes: Mapping[str, Any]) -> None:
+        """Go on from notes."""
 
     def _settle(self, interval: Tally) -> None:
         """Compare the work of an interval with its budget."""

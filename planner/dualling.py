@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.dual import PROBE, UPDATE, Costs, Floats, Split, split
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import EqualityKernel, JoinSpec
+from sparkshed.planner.wire import tally_from_json, tally_to_json
 
 #: A stream is never dropped altogether, or nothing more would be learned of it.
 _LEAST_KEPT = 1e-3
@@ -22,7 +24,7 @@ _MOST_REAR = 0.99
 _HALF, _HALF_YIELDS = 5.0, 20.0
 #: How much of what was spent too much or too little is made up for in the next interval, and all that is
 #: above this share of a budget: less is chance, and evens out.
-_PAID_BACK, _CHANCE = 0.3, 0.5
+_PAID_BACK, _CHANCE = 0.1, 0.5
 #: How far the share of the work may move for that.
 _MAKE_UP = 2.0
 
@@ -89,6 +91,20 @@ class DualAdapter(Adapter):
         self._throttle = throttle
         return self.configuration
 
+    def notes(self) -> dict[str, Any]:
+        """What was learned, and what is owed.
+
+        Rows wait from one micro-batch to the next. If a batch that is repeated would drop others in front, a
+        row whose results it gave out before could still wait after it, and give them out again.
+        """
+        learned = None if self.learned is None else tally_to_json(self.learned)
+        return {"learned": learned, "owed": self._owed}
+
+    def recall(self, notes: Mapping[str, Any]) -> None:
+        """Go on from notes, which are rounded."""
+        self.learned = None if notes["learned"] is None else tally_from_json(notes["learned"])
+        self._owed = notes["owed"]
+
     def _costs(self, learned: Tally, keep: float) -> Costs | None:
         """What a probe of a full window costs, from those that were made; None if there were none."""
         probes = sum(own.learned for own in learned.directions)
@@ -102,7 +118,10 @@ class DualAdapter(Adapter):
         joined = sum(own.joined for own in interval.directions)
         probes = sum(own.learned for own in interval.directions)
         spent = sum(own.work for own in interval.directions) + UPDATE * joined + PROBE * probes
-        full = joined / min(self.configuration.keep) * costs.full(float(pooled[1].sum() / pooled[0].sum()))
+        # Rows are dropped at random: how many were let in says little of how many came. Before aux windows
+        # are full, none leaves them.
+        came = sum(own.rows for own in interval.directions) if joined else 0.0
+        full = came * costs.full(float(pooled[1].sum() / pooled[0].sum()))
         if full <= 0:
             return throttle
         owed = self._owed + throttle * full - spent
@@ -118,14 +137,16 @@ class DualAdapter(Adapter):
             return Configuration(orders, throttle)
         used = pooled[0] > 0
         shares = pooled[0, used] / pooled[0].sum()
-        self.best = split(
-            pooled[1, used] / pooled[0, used],
-            shares,
-            costs,
-            budget,
-            of_kept=self.of_kept,
-            rear_only=self.rear_only,
-        )
+        yields = pooled[1, used] / pooled[0, used]
+
+        def best(work: float, keep: float | None) -> Split:
+            return split(yields, shares, costs, work, of_kept=self.of_kept, keep=keep)
+
+        self.best = best(throttle, 1.0 if self.rear_only else None)
+        if budget != throttle:
+            # What is made up for is a matter of probes. Windows whose rows come at a rate that goes up and
+            # down would not be those of V_opt.
+            self.best = best(budget, self.best.keep)
         own = [each.yields[0, used] if each.yields.size else shares for each in learned.directions]
         rear = tuple(min(_MOST_REAR, _below(counts, shares, self.best.rear)) for counts in own)
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)
@@ -135,8 +156,8 @@ class DualAdapter(Adapter):
 def _payment(owed: float) -> float:
     """What is paid back in one interval of what is owed, both in budgets.
 
-    >>> _payment(0.1), _payment(-1.0)
-    (0.03, -0.8)
+    >>> _payment(0.0), _payment(-1.0)
+    (0.0, -0.6)
     """
     return _PAID_BACK * owed + math.copysign(max(0.0, abs(owed) - _CHANCE), owed)
 

@@ -58,7 +58,9 @@ def test_adaptive_finds_all_of_sparks_answer_or_a_part_of_it(session, kind):
     assert rows(session, condition, "budget=1") == whole
     found = rows(session, condition, "budget=0.25", "seed=2")
     assert found < whole
-    assert sum(found.values()) > 0.1 * sum(whole.values())
+    # The best quarter of the window has 0.37 of the matches of near keys; groups have few rows to learn from.
+    least = 0.23 if kind == "a function" else 0.28
+    assert sum(found.values()) > least * sum(whole.values())
     assert rows(session, condition, "budget=0.25", "seed=2") == found
 
 

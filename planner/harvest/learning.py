@@ -88,11 +88,17 @@ def learned_model(
             if doubt:
                 hop = _with_unseen(hop, known.hops.get((frozenset([origin]), target)))
             scores = _scores(tally, origin, target, slices[origin][target], hop, per_stream=per_stream)
+            last = place == len(order) - 1
+            if scores is None:
+                # Nor do slices differ in what their results cost: the luckless ones would seem cheap, and
+                # get chosen for it.
+                scores = hop.pairs if hop.sizes is None else hop.sizes
+                hop = _evened(hop) if last else hop
             used = np.flatnonzero((hop.pairs > 0) | (hop.touched > 0))
             if not len(used):
                 used = np.arange(slices[origin][target].count)
             prior = _PRIOR if doubt else 0.0
-            hops.append(_hop_model(hop, scores, used, prior, last=place == len(order) - 1))
+            hops.append(_hop_model(hop, scores, used, prior, last=last))
             own.append(tuple((used + slices[origin][target].first).tolist()))
         # Half a result is assumed where none was seen, so that no direction is taken for worthless.
         results = max(known.results, _HALF) / max(known.learned, 1.0)
@@ -168,9 +174,19 @@ def _hop_model(hop: HopTally, scores: Floats, used: np.ndarray, prior: float, *,
     )
 
 
+def _evened(hop: HopTally) -> HopTally:
+    """The hop with its work and its results where the rows are."""
+    touched, found, met = (
+        float(hop.per_probe(counts).sum()) for counts in (hop.touched, hop.partials, hop.pairs)
+    )
+    each = hop.pairs / max(met, 1e-12)
+    return replace(hop, touched=each * touched, partials=each * found)
+
+
 def _scores(
     tally: Tally, origin: int, target: int, slices: Slices, hop: HopTally, *, per_stream: bool
-) -> Floats:
+) -> Floats | None:
+    """The score of each slice; None if it is clear enough that results do not depend on the slice."""
     if per_stream:
         found = per_stream_scores(tally.streams, origin, target, slices.first, slices.count)
         return np.asarray(found) + _PRIOR / slices.count / max(1.0, tally.directions[origin].results)
@@ -180,5 +196,5 @@ def _scores(
         return np.full(slices.count, 1 / slices.count)
     base = hop.pairs if hop.sizes is None else hop.sizes
     if even(counts, base, independent(known, origin)):
-        return base
+        return None
     return np.asarray(pairwise_scores(counts, _PRIOR))

@@ -106,6 +106,7 @@ class Manifest:
         seed: Of random choices.
         decision: The last decision of the driver, as it came.
         own: The configuration that the host chose for itself.
+        adapted: What led to it, where a batch that is repeated must be shed alike.
         effort: What a row of each stream cost in the last batch, see :mod:`sparkshed.engine.pacing`.
         pieces: What each piece holds.
         thinned: Windows that were thinned out, by stream.
@@ -122,6 +123,7 @@ class Manifest:
     seed: int | None = None
     decision: dict[str, Any] | None = None
     own: dict[str, Any] | None = None
+    adapted: dict[str, Any] | None = None
     effort: list[float] = field(default_factory=list)
     pieces: Pieces = field(default_factory=dict)
     thinned: list[list[int]] = field(default_factory=list)
@@ -151,6 +153,7 @@ class Manifest:
             "seed": self.seed,
             "decision": self.decision,
             "own": self.own,
+            "adapted": self.adapted,
             "effort": self.effort,
             "pieces": [[*key, *value] for key, value in self.pieces.items()],
             "thinned": self.thinned,

@@ -110,6 +110,8 @@ class StreamingJoin:
         adapter = None
         if shedding is not None and (plan.follows or shedding.budget < 1):
             adapter = shedding.adapter(plan.spec)
+            if self._manifest.adapted is not None:
+                adapter.recall(self._manifest.adapted)
         return _Live("", operator, adapter)
 
     def process(
@@ -202,6 +204,10 @@ class StreamingJoin:
     def _commit(self) -> None:
         """Write the manifest under a new token, and keep the host in memory under it."""
         manifest, live = self._manifest, self._live
+        manifest.adapted = None if live.adapter is None else live.adapter.notes()
+        if live.adapter is not None and manifest.adapted is not None:
+            # Notes are rounded: who remembers goes on from the same numbers as who reads them.
+            live.adapter.recall(manifest.adapted)
         manifest.renew(secrets.token_hex(8))
         self._keeper.store.save(manifest.to_bytes())
         live.token, live.pieces = manifest.token, dict(manifest.pieces)

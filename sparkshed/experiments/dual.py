@@ -37,7 +37,7 @@ def fig5(settings: Settings) -> Result:
     # At several times V_opt a quick run would end before it has settled, so only its speeds are fewer.
     tables = zipf_tables(replace(settings, quick=False), 1.0)
     runs = Rivals(tables, 400, capacity_for(Trace.of(tables, 400), V_OPT), settings.seed)
-    factors = (0.5, 1, 5) if settings.quick else (0.2, 0.4, 0.7, 1, 1.5, 3, 5)
+    factors = (0.5, 1.5, 5) if settings.quick else (0.2, 0.4, 0.7, 1, 1.5, 3, 5)
     rows: list[Row] = []
     for number, factor in enumerate(factors):
         speed = factor * V_OPT
@@ -55,8 +55,9 @@ def fig5(settings: Settings) -> Result:
         rows.append(row)
     flat = _flat(rows, V_OPT)
     require(flat >= 0.9, f"beyond V_opt the output falls to {flat:.2f} of the highest")
-    behind = all(row["rear"] < row["dual"] for row in rows if row["speed"] >= round(V_OPT, 1))
-    require(behind, "from V_opt on, rear shedding alone should find less")
+    # At V_opt nothing is to be dropped in front, so that both are the same.
+    behind = all(row["rear"] < row["dual"] for row in rows if row["speed"] > round(V_OPT, 1))
+    require(behind, "past V_opt, rear shedding alone should find less")
     headline = {"flat_ratio": flat, "v_opt": round(runs.optimum, 2)}
     return Result("dual-fig5", _params(runs, settings), rows, headline)
 
@@ -108,8 +109,7 @@ def _compared(
         "v_opt": round(best, 2),
     }
     require(headline["over_rand_min"] >= 1 - 1e-9, "fewer results than RAND has")
-    # Where PROB is within some thousandths of OPT there is nothing left to be better by.
-    require(headline["over_prob_min"] >= 0.998, "fewer results than PROB has")
+    require(headline["over_prob_min"] >= 1 - 1e-9, "fewer results than PROB has")
     require(headline["opt_share_min"] >= 0.9, f"only {headline['opt_share_min']} of the results of OPT")
     return Result(name, _params(runs, settings, **more), rows, headline)
 

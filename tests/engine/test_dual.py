@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sparkshed.engine import steering, streaming
 from sparkshed.engine.group import join_group
-from sparkshed.engine.keeping import MemoryStore
+from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.dual import Dual
 from sparkshed.engine.streaming import StreamingJoin
@@ -307,3 +308,38 @@ def test_a_stream_gives_what_a_batch_query_gives():
         found += results_of(host.process({s: [own] for s, own in tables(batch).items()}, None, None))
         assert sum(count["arrived"] for count in host.report.streams) == len(batch)
     assert found == results_of(join_group(join.spec, 0, tables(rows), shedding(join, 1.0), 0))
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_batch_that_is_repeated_is_shed_alike(monkeypatch, follows):
+    """A sink may have the rows of a batch whose state was lost: the state of its repetition must fit them."""
+    rng = np.random.default_rng(24)
+    rows = [(n % 2, n, int(key), n) for n, key in enumerate(np.minimum(rng.zipf(1.3, 12_000), 50))]
+    join = keyed_join(rows=200, indexed=False)
+    own = replace(shedding(join, 1.0 if follows else 0.3), policy=Policy(follows=follows))
+    plan = StreamingPlan(join.spec, Hosts(1), own, follows, (False, False))
+    # A first batch of this much is shed before there was a decision.
+    monkeypatch.setattr(steering, "ENOUGH", 2e5)
+    store, found, shed = MemoryStore(), Counter(), 0
+    for start in range(0, len(rows), 1500):
+        batch = {s: [own] for s, own in tables(rows[start : start + 1500]).items()}
+        again = MemoryStore()
+        again.manifest, again.pieces = store.manifest, dict(store.pieces)
+        outputs = []
+        for attempt in (store, again):
+            # The second one is that of a new process.
+            if attempt is again:
+                remembered = dict(streaming._cache)
+                streaming._cache.clear()
+            host = StreamingJoin(plan, f"again-{follows}", 0, attempt, lambda: 0.0)
+            outputs.append(results_of(host.process(batch, None, None)))
+            shed += sum(count["shed"] for count in host.report.streams)
+        streaming._cache.clear()
+        streaming._cache.update(remembered)
+        assert outputs[0] == outputs[1]
+        kept = [Manifest.from_bytes(each.manifest).adapted for each in (store, again)]
+        assert kept[0] == kept[1] is not None
+        found += outputs[0]
+    assert shed > 1000
+    assert max(found.values()) == 1
+    assert found <= naive([rows], 200)

@@ -237,6 +237,26 @@ def test_slices_that_only_luck_tells_apart_are_taken_for_equal():
     assert not even(base, np.zeros(20), 400.0)
 
 
+def test_where_time_does_not_matter_a_slice_without_luck_is_not_cheaper():
+    """Results are work. If only the costs of slices showed where there were few, those would be chosen."""
+    rng = np.random.default_rng(8)
+    own = direction(0, rows=1000.0)
+    hop = own.hops[frozenset([0]), 1]
+    for sizes in (None, np.full(SLICES, 7.0)):
+        hop.sizes = sizes
+        hop.partials[:] = own.lags[1][:] = rng.multinomial(8 * 500, [1 / SLICES] * SLICES)
+        hop.touched[:] = hop.pairs + hop.partials
+        own.results = float(hop.partials.sum())
+        slices = camera_join(2, window=10, basic=2).spec.slices
+        learned = learned_model(tally(own, DirectionTally()), ((1,), (0,)), slices)
+        (model,) = learned.model.directions[0].hops
+        ratios = np.array(model.share) / np.array(model.cost)
+        np.testing.assert_allclose(ratios, ratios[0])
+        # All of the work is still there; the last unit is the result that is assumed.
+        found = hop.per_probe(hop.touched).sum() + hop.per_probe(hop.partials).sum()
+        assert sum(model.cost) == pytest.approx(found, rel=0.01)
+
+
 def test_less_is_learned_where_choosing_gains_nothing():
     def join(shares):
         hop = HopModel(cost=(10.0,) * 4, partials=(1.0,) * 4, share=shares)

@@ -136,6 +136,21 @@ def test_what_was_spent_too_much_is_made_up_for():
     assert careful.keep[0] * (1 - careful.rear[0]) < 0.8 * plain.keep[0] * (1 - plain.rear[0])
 
 
+def test_the_budget_is_a_share_of_what_came_and_not_of_what_was_let_in():
+    """Rows are dropped at random. If fewer than planned are let in, there is more time for each of them."""
+    owed = []
+    for let_in in (0.9, 1.1):
+        own = adapter()
+        keep = own.adapt(tally(np.random.default_rng(8)), 0.1).keep[0]
+        before, interval = own.notes()["owed"], tally(np.random.default_rng(9))
+        for each in interval.directions:
+            each.joined = let_in * keep * each.rows
+            each.learned, each.work = 0.05 * each.learned, 0.05 * each.work
+        own.adapt(interval, 0.1)
+        owed.append(own.notes()["owed"] - before)
+    assert owed[0] > owed[1]
+
+
 def test_opt_is_a_bound_and_near_the_best_choice():
     """Against every subset of the rows."""
     rng = np.random.default_rng(6)

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from streaming.feeds import (
     START,
     as_streams,
-    as_tables,
     committed,
-    cuts_by_time,
-    multiset,
-    rows_of,
-    run,
     write,
 )
 
-FILES, SECONDS = 6, 24.0
+FILES = 6
 KEYS = "a.id i, b.id j FROM a JOIN b ON a.k = b.k"
-BAND = "a.id i, b.id j FROM a JOIN b ON abs(a.x - b.x) <= 2 AND abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
-STATEMENTS = {
-    "dual": f"SELECT /*+ SHED(dual, 'rows=25', 'seed=1') */ {KEYS}",
-    "gdj": f"SELECT /*+ SHED(gdj, 'memory=30', 'seed=1') */ {BAND}",
-}
 
 
 def started(frame, folder: Path, **trigger):
@@ -43,25 +31,6 @@ def stop_within(query, folder: Path, batches: int) -> None:
     while committed(folder / "checkpoint") < batches and query.isActive and time.monotonic() < deadline:
         time.sleep(0.02)
     query.stop()
-
-
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_a_query_that_is_stopped_gives_the_answer_of_one_that_is_not(enabled, tmp_path, name):
-    spark, rng, text = enabled, Random(12), STATEMENTS[name]
-    for number, own in enumerate("ab"):
-        table = rows_of(rng, number, 150, SECONDS)
-        write(tmp_path / own, table, cuts_by_time(table, SECONDS, FILES))
-    as_tables(spark, tmp_path, ["a", "b"])
-    whole, batch = (multiset(spark.sql(own)) for own in (f"SELECT {text.partition('*/')[2]}", text))
-    as_streams(spark, tmp_path, ["a", "b"], delay="60 seconds")
-    calm = multiset(run(spark.sql(text), tmp_path / "calm"))
-    stop_within(started(spark.sql(text), tmp_path, processingTime="0 seconds"), tmp_path, 2)
-    assert 2 <= committed(tmp_path / "checkpoint") < FILES
-    started(spark.sql(text), tmp_path, availableNow=True).awaitTermination()
-    found = multiset(spark.read.parquet(str(tmp_path / "out")))
-    assert found == calm
-    assert found == batch
-    assert found < whole and sum(found.values()) > 100
 
 
 #: Rows of a window, and of one stream in a file; values of their keys.
