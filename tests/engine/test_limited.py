@@ -16,7 +16,7 @@ from engine.build import World, collect, counted, table
 from engine.limiting import between, shedding_of, streamed
 from engine.replaying import Naive, arrivals
 from sparkshed.engine.eviction.foretelling import Foretelling
-from sparkshed.engine.eviction.learned import Learned
+from sparkshed.engine.eviction.promised import Promised
 from sparkshed.engine.group import join_group
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.evicting import Evicting
@@ -255,8 +255,9 @@ def test_rare_values_are_forgotten_and_frequent_ones_are_not() -> None:
     for start in range(0, 3_000_000, 100_000):
         for _ in operator.process({s: r for s, (r,) in between(tables, start, start + 100_000).items()}):
             pass
-    assert isinstance(strategy.buffer.policy, Learned)
-    ((codes,), (counts,)) = (strategy.buffer.policy.values.notes()[name] for name in ("codes", "counts"))
+    assert isinstance(strategy.buffer.policy, Promised)
+    (values,) = strategy.buffer.policy.promise.values
+    codes, counts = (values.notes()[name] for name in ("codes", "counts"))
     assert len(codes) <= 8 * 20 + 200 and counts.shape[2] == len(codes)
     often = pa.concat_arrays([tables[s]["k"].combine_chunks() for s in (0, 1)]).value_counts()
     assert counts[:, -1].max() > 0.8 * max(often.field("counts").to_pylist()) / 2
