@@ -17,6 +17,9 @@ from sparkshed.engine.eviction.values import Values
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
+#: What a row that is held counts for, beside one that is expected, where a result needs several others.
+_HELD = 0.3
+
 
 class Promise:
     """For each row, the combinations that the other streams are expected to offer for its value.
@@ -41,7 +44,8 @@ class Promise:
         self.values = [Values(len(own.streams), rows) for own in self.classes]
         self._stores = stores
         self._joins = len(spec.joins)
-        self._offers = [others(own.rates) for own in self.values]
+        self._held: list[Ints] = [np.zeros((len(own.streams), 1), np.int64) for own in self.classes]
+        self._offer()
         self._places = [_places(own, len(stores)) for own in self.classes]
         self.renamed = False
         self.came: list[tuple[list[int], dict[int, int], list[list[float]]]] = []
@@ -77,7 +81,8 @@ class Promise:
             risen, before = values.risen()
             codes, expected = values.arrive(places, self._keys[number][first:last], seq)
             self._all_codes[number][slots] = codes
-            offers = others(np.concatenate([expected, before], axis=1))
+            held = self._held[number].take(np.append(codes, risen), axis=1, mode="clip")
+            offers = combinations(np.concatenate([expected, before], axis=1), held)
             offered = offers[places, np.arange(len(slots))]
             offered[codes == NOTHING] = 0.0
             offered[places == NOTHING] = 1.0
@@ -105,14 +110,34 @@ class Promise:
 
     def look(self, seq: int) -> None:
         """Learn from what came since the last look."""
+        active = self._slots.of(ACTIVE)
         for number, values in enumerate(self.values):
             values.look(seq)
             if values.is_crowded:
-                active = self._slots.of(ACTIVE)
                 codes = self._all_codes[number].take(active)
                 self._all_codes[number][active] = np.append(values.trim(codes), NOTHING).take(codes)
                 self.renamed = True
-        self._offers = [others(own.rates) for own in self.values]
+        self._hold(active)
+
+    def _hold(self, active: Ints) -> None:
+        """Count the rows that are held, by stream and value."""
+        streams = self._slots.streams.take(active)
+        self._held = []
+        for number, (own, values) in enumerate(zip(self.classes, self.values, strict=True)):
+            # The last one stands for values that are new.
+            held = np.zeros((len(own.streams), values.rates.shape[1] + 1), np.int64)
+            if len(own.streams) > 2:
+                places, codes = self._places[number].take(streams), self._all_codes[number].take(active)
+                known = codes != NOTHING
+                np.add.at(held, (places[known], codes[known]), 1)
+            self._held.append(held)
+        self._offer()
+
+    def _offer(self) -> None:
+        self._offers: list[Floats] = []
+        for values, held in zip(self.values, self._held, strict=True):
+            every = np.arange(values.rates.shape[1])
+            self._offers.append(combinations(values.rates, held.take(every, axis=1, mode="clip")))
 
     def of(self, rows: Ints) -> Floats:
         """What rows in some slots promised at the last look."""
@@ -137,7 +162,7 @@ class Promise:
     def notes(self, order: Ints) -> dict[str, Any]:
         """What must be written down; `order` has the slots of all rows."""
         codes = [own.take(order) for own in self._all_codes] if len(order) else []
-        return {"codes": codes, "values": [own.notes() for own in self.values]}
+        return {"codes": codes, "held": self._held, "values": [own.notes() for own in self.values]}
 
     def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
@@ -148,7 +173,8 @@ class Promise:
             own[order] = known
         for values, known in zip(self.values, notes["values"], strict=True):
             values.recall(known)
-        self._offers = [others(own.rates) for own in self.values]
+        self._held = [own.copy() for own in notes["held"]]
+        self._offer()
 
 
 def _places(own: EqualClass, streams: int) -> Ints:
@@ -158,14 +184,27 @@ def _places(own: EqualClass, streams: int) -> Ints:
     return places
 
 
-def others(expected: Floats) -> Floats:
-    """The product of what is expected of all streams but one, for each.
+def combinations(expected: Floats, held: Ints) -> Floats:
+    """The results that a row of each stream will have with what is expected of the others.
 
-    >>> others(np.array([[2.0], [3.0], [5.0]])).tolist()
-    [[15.0], [10.0], [6.0]]
+    Each is with a row that comes in one of them, and with rows of the rest that are held or come before it.
+
+    >>> combinations(np.array([[2.0], [3.0]]), np.array([[9], [9]])).tolist()
+    [[3.0], [2.0]]
+    >>> combinations(np.array([[2.0], [3.0], [5.0]]), np.array([[10], [0], [10]])).tolist()
+    [[39.0], [41.0], [21.0]]
     """
-    products = np.ones_like(expected)
-    for stream, own in enumerate(expected):
-        products[:stream] *= own
-        products[stream + 1 :] *= own
-    return products
+    streams = range(len(expected))
+    if len(expected) == 2:
+        return expected[::-1]
+    there = expected + _HELD * held
+    found = np.zeros_like(expected)
+    for own in streams:
+        for last in streams:
+            if last != own:
+                product = expected[last].copy()
+                for other in streams:
+                    if other not in (own, last):
+                        product *= there[other]
+                found[own] += product
+    return found

@@ -24,6 +24,8 @@ _NEVER = -(1 << 60)
 _KERNELS, _FEATURES = len(FADING), 1 + 2 * len(FADING) + len(_SINCE)
 #: Values that a look learns from are at least so many, if there are, and less than twice as many.
 _TEACHERS = 256
+#: Looks of which each teaches; of the later ones every other does.
+_EARLY = 32
 #: So many times the rows of the buffer are the values that are remembered at least, and at most.
 _FEWEST, _MOST = 4, 8
 
@@ -116,9 +118,9 @@ class Values:
         size, length = len(self.codes), seq - self._since
         if not size or not length:
             return
-        if self._since:
+        if self._since and (self._looks < _EARLY or self._looks % 2):
             step = max(1, size // _TEACHERS)
-            self._learn(slice(self._looks % step, size, step), length)
+            self._learn(slice(self._looks // 2 % step, size, step), length)
         self._looks += 1
         self._counts *= np.exp(-self._decays * length)[:, None]
         sides, codes, seqs = np.concatenate(self._waiting, axis=1)
