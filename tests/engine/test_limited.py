@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from engine.build import World, collect, counted, table
 from engine.limiting import between, shedding_of, streamed
 from engine.replaying import Naive, arrivals
+from sparkshed.engine.eviction.classes import classes_of, is_equality
 from sparkshed.engine.eviction.foretelling import Foretelling
-from sparkshed.engine.eviction.learned import Learned
+from sparkshed.engine.eviction.promised import Promised
+from sparkshed.engine.eviction.slots import ACTIVE
+from sparkshed.engine.eviction.values import Values
 from sparkshed.engine.group import join_group
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.evicting import Evicting
@@ -188,7 +191,7 @@ def test_the_estimate_of_what_is_missed_is_right_on_average() -> None:
     covered, totals = 0, []
     for seed in range(12):
         strategy = Limited(
-            Configuration(spec.orders), Buffering("lru", rows=120), np.random.default_rng(seed)
+            Configuration(spec.orders), Buffering("lru", rows=120, reserve=0.25), np.random.default_rng(seed)
         )
         operator = JoinOperator(spec, strategy)
         for start in range(0, 1_500_000, 75_000):
@@ -199,7 +202,7 @@ def test_the_estimate_of_what_is_missed_is_right_on_average() -> None:
         covered += low <= told.delivered / exact <= high
         totals.append(told.delivered + told.missed)
     assert covered >= 9
-    assert abs(np.mean(totals) / exact - 1) < 0.2
+    assert abs(np.mean(totals) / exact - 1) < 0.1
 
 
 def test_what_gdj_learns_is_as_good_as_the_best_percentile() -> None:
@@ -248,6 +251,48 @@ def test_weights_are_those_with_which_features_foretell() -> None:
     assert foretelling.weights == pytest.approx([0.5, 0.0, 2.0], abs=0.1)
 
 
+@pytest.mark.parametrize(("m", "unified"), [(2, True), (2, False), (3, True), (4, False)])
+def test_rows_leave_by_buckets_as_they_would_one_by_one(m: int, unified: bool, monkeypatch) -> None:
+    spec, tables = keyed(rows=400, keys=12 if m == 2 else 60, m=m)
+    shedding = shedding_of(spec, Buffering("gdj", rows=60, unified=unified))
+    found = counted(join_group(spec, 0, tables, shedding, 0))
+    monkeypatch.setattr(Promised, "ranks", lambda self, groups: None)
+    monkeypatch.setattr(Promised, "refresh", _refresh_every_row)
+    assert counted(join_group(spec, 0, tables, shedding, 0)) == found
+    assert found.total() > 100
+
+
+def _refresh_every_row(policy: Promised, seq: int, now: int) -> None:
+    """What rows are worth, row by row, for a buffer that looks at each of them."""
+    policy.promise.look(seq)
+    active = policy.slots.of(ACTIVE)
+    policy.slots.priorities[active] = policy.promise.of(active)
+
+
+def test_arrivals_are_foretold_by_what_they_follow() -> None:
+    rng = np.random.default_rng(3)
+    values, rows = Values(2, 64), 0
+    for _ in range(400):
+        # Value 1 comes in the second stream whenever it came in the first; value 2 at any time.
+        keys = rng.choice([1, 2, 3, 4], 16, p=[0.1, 0.3, 0.3, 0.3])
+        both = np.concatenate([keys, keys[keys == 1]])
+        sides = np.concatenate([np.where(keys == 1, 0, rng.integers(0, 2, 16)), np.ones((keys == 1).sum())])
+        values.arrive(sides.astype(np.int64), both, rows)
+        rows += len(both)
+        values.look(rows)
+    share = rows / 64
+    code = values.codes[1]
+    assert values.rates[1, code] == pytest.approx(400 * 1.6 / share, rel=0.25)
+    assert values.rates[:, values.codes[2]].sum() == pytest.approx(400 * 4.8 / share, rel=0.25)
+
+
+def test_equal_columns_make_one_class_over_all_streams() -> None:
+    spec, _ = keyed(m=4, rows=10)
+    (own,) = classes_of(spec)
+    assert own.streams == (0, 1, 2, 3) and own.columns == ((1,),) * 4
+    assert is_equality(spec)
+
+
 def test_rare_values_are_forgotten_and_frequent_ones_are_not() -> None:
     spec, tables = keyed(rows=3000, keys=2500)
     strategy = Limited(Configuration(spec.orders), Buffering("gdj", rows=20), np.random.default_rng(0))
@@ -255,8 +300,9 @@ def test_rare_values_are_forgotten_and_frequent_ones_are_not() -> None:
     for start in range(0, 3_000_000, 100_000):
         for _ in operator.process({s: r for s, (r,) in between(tables, start, start + 100_000).items()}):
             pass
-    assert isinstance(strategy.buffer.policy, Learned)
-    ((codes,), (counts,)) = (strategy.buffer.policy.values.notes()[name] for name in ("codes", "counts"))
+    assert isinstance(strategy.buffer.policy, Promised)
+    (values,) = strategy.buffer.policy.promise.values
+    codes, counts = (values.notes()[name] for name in ("codes", "counts"))
     assert len(codes) <= 8 * 20 + 200 and counts.shape[2] == len(codes)
     often = pa.concat_arrays([tables[s]["k"].combine_chunks() for s in (0, 1)]).value_counts()
     assert counts[:, -1].max() > 0.8 * max(often.field("counts").to_pylist()) / 2

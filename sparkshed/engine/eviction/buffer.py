@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -22,21 +21,16 @@ from sparkshed.engine.arrays import Bools, Ints
 from sparkshed.engine.eviction.draws import Draws
 from sparkshed.engine.eviction.meetings import Meetings, all_there
 from sparkshed.engine.eviction.policy import Arrivals, Policy
+from sparkshed.engine.eviction.ranks import Heaps
 from sparkshed.engine.eviction.reserve import Reserve
 from sparkshed.engine.eviction.slots import ACTIVE, GONE, NEVER, PAST, RESERVED, Slots
 
-#: A heap is built anew when it has this many times more entries than there are rows.
-_STALE = 2
 #: Rows of streams are counted over so many times the rows that the buffer holds, to divide it among them.
 _COUNTED = 64
 
 
 class Buffer:
-    """Rows of all streams, as many as the limit allows, by the rules of a policy.
-
-    The lowest priority is found with a heap for each part of the buffer. Priorities only rise, so an entry is
-    brought up to date when it comes to the top, and not before.
-    """
+    """Rows of all streams, as many as the limit allows, by the rules of a policy."""
 
     def __init__(
         self,
@@ -68,7 +62,7 @@ class Buffer:
         self.reserve = Reserve(self.slots, most, Draws((*seed, 0)))
         policy.bind(self.slots, limit)
         groups = 1 if unified else self._streams
-        self._heaps: list[list[tuple[float, int, int]]] = [[] for _ in range(groups)]
+        self._ranks = policy.ranks(groups) or Heaps(policy, self.slots, groups)
         self._sizes = [0] * groups
         self._arrived = [0] * self._streams
         self._past: deque[int] = deque()
@@ -104,11 +98,14 @@ class Buffer:
         ends_at, ending = self._ends(arrivals, clock)
         policy.arriving(arrivals)
         meetings.prepare(slots, sort=policy.credits or policy.learns)
-        now, ended, learned = clock.tolist(), 0, 0
+        now, ended, learned, until = clock.tolist(), 0, 0, 0
         for place, (slot, stream, cost) in enumerate(
             zip(new.tolist(), arrivals.streams.tolist(), costs.tolist(), strict=True)
         ):
             seq = self._seq
+            if place >= until:
+                until = min(len(new), place + max(1, self._due - seq))
+                policy.stretch(place, until, seq)
             own = meetings.credit(place, policy, seq) if policy.credits else 0
             policy.arrive(place, stream)
             self._count(stream)
@@ -135,8 +132,7 @@ class Buffer:
         """Let the policy look at all rows."""
         self.policy.refresh(self._seq, now)
         if self.policy.reprices:
-            for group, _ in enumerate(self._heaps):
-                self._rebuild(group)
+            self._ranks.rebuild()
 
     def _ends(self, arrivals: Arrivals, clock: Ints) -> tuple[list[int], list[int]]:
         """Which rows get out of reach, and at which arrival."""
@@ -183,22 +179,10 @@ class Buffer:
         slots.state[slot] = ACTIVE
         slots.group[slot] = group
         priority = slots.priority[slot] = self.policy.enter(slot, seq, group, own)
-        heap = self._heaps[group]
-        heappush(heap, (priority, seq, slot))
         self._sizes[group] += cost
         self._held += cost
         self._active += 1
-        if len(heap) > _STALE * self._active + 64:
-            self._rebuild(group)
-
-    def _rebuild(self, group: int) -> None:
-        """A heap without the entries of rows that left."""
-        slots = self.slots
-        active = slots.of(ACTIVE)
-        own = active[slots.groups.take(active) == group]
-        priorities, seqs = self.policy.currents(own), slots.seqs.take(own).tolist()
-        self._heaps[group] = list(zip(priorities, seqs, own.tolist(), strict=True))
-        heapify(self._heaps[group])
+        self._ranks.add(slot, seq, group, priority)
 
     def _make_room(self, cost: int, group: int, now: int, place: int) -> bool:
         """Whether there is room for a row; the others make it if they must."""
@@ -210,10 +194,10 @@ class Buffer:
                 self._held -= self.slots.cost[slot]
                 self._drop(slot, place, self.ended)
                 continue
-            slot = self._lowest(self._fullest(group, cost))
+            slot = self._ranks.lowest(self._fullest(group, cost))
             priority = self.slots.priority[slot]
             if self.policy.keeps(priority, now):
-                heappush(self._heaps[self.slots.group[slot]], (priority, self.slots.seq[slot], slot))
+                self._ranks.add(slot, self.slots.seq[slot], self.slots.group[slot], priority)
                 return False
             self._deactivate(slot, place)
             self._held -= self.slots.cost[slot]
@@ -230,20 +214,6 @@ class Buffer:
         while self.reserve.is_over:
             for old in self.reserve.thin():
                 self._drop(old, place, self.evicted)
-
-    def _lowest(self, group: int) -> int:
-        """The row of a part of the buffer that leaves next; its entry is taken from the heap."""
-        heap, slots = self._heaps[group], self.slots
-        state, seqs, current = slots.state, slots.seq, self.policy.current
-        while True:
-            priority, seq, slot = heappop(heap)
-            if state[slot] != ACTIVE or seqs[slot] != seq:
-                continue
-            newest = current(slot)
-            if newest <= priority:
-                slots.priority[slot] = priority
-                return slot
-            heappush(heap, (newest, seq, slot))
 
     def _count(self, stream: int) -> None:
         """Rows of each stream, of late ones more than of those long ago."""
@@ -320,5 +290,4 @@ class Buffer:
         ends = slots.times.take(past) + reach.take(slots.streams.take(past))
         self._past = deque(past.take(ends.argsort(kind="stable")).tolist())
         self.policy.recall(notes["policy"], order)
-        for group, _ in enumerate(self._heaps):
-            self._rebuild(group)
+        self._ranks.rebuild()

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from sparkshed.engine.arrays import Floats, Ints
+from sparkshed.engine.eviction.slots import Slots
+
+#: Points of the curves of :class:`Ages`, and results of average rows that each is taken to have had.
+_POINTS, _ASSUMED = 16, 8.0
 
 
 class Curves:
@@ -66,3 +70,57 @@ def densities(rates: Floats) -> Floats:
         gained = sums[:, first + 1 :] - sums[:, first : first + 1]
         best[:, first] = (gained / np.arange(1, points - first + 1)).max(axis=1)
     return best
+
+
+class Ages:
+    """How much more rows yield at some ages than at others, and what is ahead of rows of some age.
+
+    Attributes:
+        fresh: What is ahead of a new row of each stream, over the mean.
+    """
+
+    def __init__(self, retentions: Sequence[int | None]) -> None:
+        """Start with rows that yield the same at any age."""
+        self._curves = Curves(retentions, _POINTS)
+        self._draw(np.ones((len(retentions), _POINTS)))
+
+    def _draw(self, rates: Floats) -> None:
+        self._rates = rates
+        self._ahead = densities(rates)
+        self.fresh: Floats = self._ahead[:, 0]
+
+    def yielded(self, slots: Slots, rows: Ints, now: Ints, amounts: Floats | None = None) -> None:
+        """Rows in some slots had results, one each if no amounts are given."""
+        amounts = np.ones(len(rows)) if amounts is None else amounts
+        self._curves.yielded(slots.streams.take(rows), now - slots.times.take(rows), amounts)
+
+    def look(self, slots: Slots, present: Ints, now: int) -> None:
+        """Count how long rows lived at each age, and draw the curves anew."""
+        curves = self._curves
+        curves.look(slots.streams.take(present), slots.times.take(present), now)
+        results, lived = curves.results.sum(), curves.lived.sum()
+        if results and lived:
+            rates = (curves.results * (lived / results) + _ASSUMED) / (curves.lived + _ASSUMED)
+            rates[curves.steps == 0] = 1.0
+            self._draw(rates)
+
+    def worth(self, slots: Slots, rows: Ints, now: int) -> Floats:
+        """What is ahead of rows."""
+        return self._ahead[self._points(slots, rows, now)]
+
+    def rates(self, slots: Slots, rows: Ints, now: int) -> Floats:
+        """What rows yield at their present age."""
+        return self._rates[self._points(slots, rows, now)]
+
+    def _points(self, slots: Slots, rows: Ints, now: int) -> tuple[Ints, Ints]:
+        streams = slots.streams.take(rows)
+        return streams, self._curves.places(streams, now - slots.times.take(rows))
+
+    def notes(self) -> dict[str, Any]:
+        """What must be written down."""
+        return {"curves": self._curves.notes(), "rates": self._rates}
+
+    def recall(self, notes: dict[str, Any]) -> None:
+        """Go on from there."""
+        self._curves.recall(notes["curves"])
+        self._draw(notes["rates"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sparkshed.engine.arrays import AnyArray, Floats
 _KEPT = 0.99
 #: The weight of what is believed at first, as a share of the evidence.
 _BELIEF = 0.005
-_SWEEPS = 4
+_SWEEPS = 2
 
 
 class Foretelling:
@@ -31,7 +32,7 @@ class Foretelling:
 
     def learn(self, features: AnyArray, lengths: Floats, yields: Floats) -> None:
         """Rows with such features, one in each column, lived so long and yielded so much."""
-        exact = features.astype(np.float64)
+        exact = features.astype(np.float64, copy=False)
         self._products = _KEPT * self._products + (exact * lengths) @ exact.T
         self._yields = _KEPT * self._yields + exact @ yields
         self._solve()
@@ -39,11 +40,15 @@ class Foretelling:
     def _solve(self) -> None:
         """Coordinate by coordinate, from the weights as they were."""
         belief = _BELIEF * self._products.diagonal() + 1e-9
-        products, yields = self._products + np.diag(belief), self._yields + belief * self._believed
-        weights = self.weights
+        products = (self._products + np.diag(belief)).tolist()
+        yields = (self._yields + belief * self._believed).tolist()
+        # So few numbers are quicker as they are than as arrays.
+        weights = self.weights.tolist()
         for _ in range(_SWEEPS):
             for own, row in enumerate(products):
-                weights[own] = max(0.0, weights[own] + (yields[own] - row @ weights) / row[own])
+                gap = yields[own] - sum(map(mul, row, weights))
+                weights[own] = max(0.0, weights[own] + gap / row[own])
+        self.weights = np.array(weights)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""

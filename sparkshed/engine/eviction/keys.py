@@ -70,15 +70,17 @@ class Keys:
             keys = np.full(len(arrivals), NOTHING)
             for side, stream in enumerate(link.streams):
                 own = arrivals.streams == stream
-                keys[own] = self._hashed(link, side, arrivals.rows[own])
+                store = self._stores[stream]
+                keys[own] = hashed(store, link.columns[side], link.null_safe, arrivals.rows[own])
             found.append(keys)
         return found
 
-    def _hashed(self, link: Link, side: int, rows: Ints) -> Ints:
-        store = self._stores[link.streams[side]]
-        columns = [store.lane(_stable, column).take(rows) for column in link.columns[side]]
-        hashed = mix(columns, list(link.null_safe))
-        return hashed.values if hashed.valid is None else np.where(hashed.valid, hashed.values, NOTHING)
+
+def hashed(store: RowStore, columns: Sequence[int], null_safe: Sequence[bool], rows: Ints) -> Ints:
+    """The keys that columns of rows make; `NOTHING` where a null equals nothing."""
+    lanes = [store.lane(_stable, column).take(rows) for column in columns]
+    mixed = mix(lanes, list(null_safe))
+    return mixed.values if mixed.valid is None else np.where(mixed.valid, mixed.values, NOTHING)
 
 
 def _sides(links: Sequence[Link], join: int, stream: int) -> list[tuple[int, int]]:

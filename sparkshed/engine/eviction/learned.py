@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from sparkshed.engine.arrays import AnyArray, Floats, Ints
-from sparkshed.engine.eviction.curves import Curves, densities
+from sparkshed.engine.eviction.curves import Ages
 from sparkshed.engine.eviction.foretelling import Foretelling
-from sparkshed.engine.eviction.keys import NOTHING, Keys, links_of
 from sparkshed.engine.eviction.policy import Arrivals, Policy
+from sparkshed.engine.eviction.promise import Promise
 from sparkshed.engine.eviction.slots import ACTIVE, NEVER, RESERVED, Slots
-from sparkshed.engine.eviction.values import Values
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
@@ -22,8 +21,6 @@ from sparkshed.planner.physical import JoinSpec
 _FADING = (0.25, 2.0, 16.0, np.inf)
 #: Weights to start with: of being there at all, and of all credits together.
 _THERE, _CREDITS = 0.3, 1.0
-#: Points of an age curve, and results of average rows that each is taken to have had.
-_POINTS, _ASSUMED = 16, 8.0
 #: What credits are worth is known in so many steps while the buffer fills once, for so many times; older ones
 #: are taken to be that old.
 _STEPS, _LAGS = 16, 8
@@ -59,19 +56,16 @@ class Learned(Policy):
             rows: Rows that there is room for.
             aged: Whether there are ages at which rows yield more, as where only some slices are probed.
         """
-        retentions = spec.retentions
-        self._aged = aged
         # A row is the partner of one result of an arrival, and not of several.
         self._once = len(stores) == 2 and not spec.beside
-        self._rows = rows
         self._decays: Floats = 1 / (rows * np.array(_FADING))
+        self._rows = rows
         kernels = len(_FADING)
-        believed = np.zeros(1 + 3 * kernels)
+        believed = np.zeros(2 + 2 * kernels)
         believed[0], believed[1 : 1 + kernels] = _THERE, _CREDITS / kernels
         self._foretelling = Foretelling(believed)
-        self.values = Values(Keys(links_of(spec), stores), self._decays, rows)
-        self._curves = Curves(retentions, _POINTS)
-        self._rates: Floats = np.ones((len(retentions), _POINTS))
+        self._promise = Promise(spec, stores, rows)
+        self._ages = Ages(spec.retentions) if aged else None
         self._coarse = max(1, rows // _STEPS)
         self._lags = self._coarse * np.arange(_LAGS * _STEPS)
         self._since = 0
@@ -83,37 +77,33 @@ class Learned(Policy):
     def bind(self, slots: Slots, limit: int) -> None:
         """Get to know the buffer."""
         super().bind(slots, limit)
+        self._promise.bind(slots)
         self._marks: Floats = np.zeros((len(_FADING), 0))
         self._steps, self._met = array("d"), array("q")
         self._all_steps: Floats = np.empty(0)
         self._places: Ints = np.empty(0, np.int64)
-        self._codes: list[Ints] = [np.empty(0, np.int64) for _ in self.values.keys.links]
         self._track(np.empty(0, np.int64), np.zeros((len(self._foretelling.weights), 0), np.float32))
 
     def _reprice(self) -> None:
         """What is worth how much, until the next look."""
         kernels = len(_FADING)
         weights = self._foretelling.weights
-        self._worth = densities(self._rates) if self._aged else self._rates
-        per_credit = weights[1 : 1 + kernels] * self._scales(0)
+        per_credit = weights[1 : 1 + kernels] * self._scales()
         self._all_faded: Floats = per_credit @ np.exp(-self._decays[:, None] * self._lags)
         self._faded = self._all_faded.tolist()
         self._step = self._faded[0]
-        self._newest = float(weights[0] + (not self._aged) * weights[1 + kernels : 1 + 2 * kernels].sum())
-        self._fresh = self._worth[:, 0].tolist()
-        self._until = 0
+        new = 0.0 if self._ages else weights[1 + kernels : 1 + 2 * kernels].sum()
+        self._newest = float(weights[0] + new)
 
-    def _scales(self, seq: int) -> Floats:
-        """From counts to arrivals per buffer; those that never fade are divided by all arrivals, if given."""
-        longest = 1 / seq if seq else self._decays[-2]
-        return self._rows * np.where(self._decays > 0, self._decays, longest)
+    def _scales(self) -> Floats:
+        """From counts to arrivals per buffer; those that never fade count like those that hardly do."""
+        return self._rows * np.where(self._decays > 0, self._decays, self._decays[-2])
 
     def arriving(self, arrivals: Arrivals) -> None:
         """Find the keys of all new rows."""
         self._arrivals = arrivals
-        self._keys = self.values.keys.of(arrivals)
+        self._promise.arriving(arrivals)
         self._base = int(self.slots.seqs[arrivals.slots[0]])
-        self._until = self._counted = 0
         more = self.slots.size - len(self._places)
         if more > 0:
             self._marks = np.concatenate([self._marks, np.zeros((len(_FADING), more))], axis=1)
@@ -122,15 +112,13 @@ class Learned(Policy):
             self._all_steps = np.frombuffer(self._steps)
             self._met.extend([-1] * more)
             self._places = np.concatenate([self._places, np.full(more, -1)])
-            self._codes = [np.concatenate([own, np.full(more, NOTHING)]) for own in self._codes]
 
-    def _look_ahead(self, place: int) -> None:
-        """What is known of the values of the next arrivals."""
-        self._first, self._until = place, place + max(_LEAST, self._rows // _SHARE)
-        codes = [self.values.known(n, own[place : self._until]) for n, own in enumerate(self._keys)]
-        offered = self.values.offered(self._arrivals.streams[place : self._until], codes)
-        weights = self._foretelling.weights[-len(_FADING) :] * self._scales(max(1, self._since))
-        self._offers = (weights @ offered).tolist()
+    def stretch(self, first: int, last: int, seq: int) -> None:
+        """What their values promise is known beforehand."""
+        promised = self._promise.stretch(first, last, seq)
+        self._first, self._begins = seq, (self._newest + self._foretelling.weights[-1] * promised).tolist()
+        streams = self._arrivals.streams[first:last]
+        self._fresh = [1.0] * len(streams) if self._ages is None else self._ages.fresh.take(streams).tolist()
 
     def meet(self, partners: Sequence[int], seq: int) -> None:
         """Credit for the partners of a result, once for each arrival."""
@@ -152,17 +140,13 @@ class Learned(Policy):
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
         """What rows that began alike are worth."""
-        place = seq - self._base
-        if place >= self._until:
-            self._look_ahead(place)
-        credit = self._newest + self._offers[place - self._first]
+        credit, worth = self._begins[seq - self._first], self._fresh[seq - self._first]
         if self._events or self._many is not None:
             credit += self._begin(slot, seq)
-        worth = self._fresh[self.slots.stream[slot]]
         self._steps[slot] = worth * self._step
         self._places[slot] = -1
         self._marks[:, slot] = 0.0
-        return float(worth * credit)
+        return worth * credit
 
     def _begin(self, slot: int, seq: int) -> float:
         """What the credits are worth that a new row begins with."""
@@ -189,31 +173,20 @@ class Learned(Policy):
             self._gone[place] = seq
 
     def learn(self, partners: Ints, places: Ints, now: Ints, upto: int) -> None:
-        """Count values, credits, yields, and results by the ages of their rows."""
-        self._count(upto)
-        slots, places, now, amounts = _meetings(partners, places, now, once=self._once)
-        self._mark(slots, self._base + places)
-        if self._aged:
-            streams, ages = self.slots.streams.take(slots), now - self.slots.times.take(slots)
-            self._curves.yielded(streams, ages, amounts)
-        tracked = self._places.take(slots)
-        own = tracked >= 0
-        own[own] = self._base + places[own] < self._gone.take(tracked[own])
-        np.add.at(self._yields, tracked[own], amounts[own])
-
-    def _count(self, upto: int) -> None:
-        """Count the values of arrivals, and the credits that they began with."""
-        span = slice(self._counted, upto)
-        slots, streams = self._arrivals.slots[span], self._arrivals.streams[span]
-        for number, keys in enumerate(self._keys):
-            seq = self._base + self._counted
-            self._codes[number][slots] = self.values.arrive(number, streams, keys[span], seq)
-        self._counted = upto
+        """Count credits, yields, and results by the ages of their rows."""
         if self._begun:
             begun = np.repeat([slot for slot, _ in self._begun], [len(own) for _, own in self._begun])
             events = np.concatenate([own for _, own in self._begun])
             self._begun.clear()
             self._mark(begun, events)
+        slots, places, now, amounts = _meetings(partners, places, now, once=self._once)
+        self._mark(slots, self._base + places)
+        if self._ages is not None:
+            self._ages.yielded(self.slots, slots, now, amounts)
+        tracked = self._places.take(slots)
+        own = tracked >= 0
+        own[own] = self._base + places[own] < self._gone.take(tracked[own])
+        np.add.at(self._yields, tracked[own], amounts[own])
 
     def _mark(self, slots: Ints, seqs: Ints) -> None:
         """Rows have a credit of some arrival."""
@@ -227,53 +200,36 @@ class Learned(Policy):
     def refresh(self, seq: int, now: int) -> None:
         """Learn from what the rows yielded, and say what they are worth."""
         self._foretell(seq)
-        self.values.fold(seq, self._since)
         self._marks *= np.exp(-self._decays * (seq - self._since))[:, None]
         self._since = seq
-        if self._aged:
-            self._draw_curves(now)
-        self._reprice()
         active = self.slots.of(ACTIVE)
-        self._forget(active)
-        features = self._features(active, seq)
-        streams, ages = self.slots.streams.take(active), now - self.slots.times.take(active)
-        points = self._curves.places(streams, ages) if self._aged else np.zeros_like(active)
-        worth = self._worth[streams, points]
-        self.slots.priorities[active] = worth * (self._foretelling.weights @ features)
-        self._all_steps[active] = worth * self._step
-        self._track(active, (features * self._rates[streams, points]).astype(np.float32))
+        self._promise.look(seq)
+        promised = self._promise.of(active)
+        self._reprice()
+        features = self._features(active, promised, seq)
+        worth = self._foretelling.weights @ features
+        steps: Floats = np.full(len(active), self._step)
+        if self._ages is not None:
+            self._ages.look(self.slots, self.slots.of(ACTIVE, RESERVED), now)
+            ahead = self._ages.worth(self.slots, active, now)
+            worth, steps = worth * ahead, steps * ahead
+            features = features * self._ages.rates(self.slots, active, now)
+        self.slots.priorities[active] = worth
+        self._all_steps[active] = steps
+        self._track(active, features.astype(np.float32))
 
     def _foretell(self, seq: int) -> None:
         lengths = np.minimum(self._gone, seq) - self._since
         if len(lengths) and seq > self._since:
             self._foretelling.learn(self._tracked, lengths.astype(np.float64), self._yields * self._rows)
 
-    def _draw_curves(self, now: int) -> None:
-        present = self.slots.of(ACTIVE, RESERVED)
-        curves = self._curves
-        curves.look(self.slots.streams.take(present), self.slots.times.take(present), now)
-        results, lived = curves.results.sum(), curves.lived.sum()
-        if results and lived:
-            mean = results / lived
-            self._rates = (curves.results / mean + _ASSUMED) / (curves.lived + _ASSUMED)
-            self._rates[curves.steps == 0] = 1.0
-
-    def _features(self, slots: Ints, seq: int) -> Floats:
+    def _features(self, slots: Ints, promised: Floats, seq: int) -> Floats:
         """What is known of rows: being there, credits, newness and values, one row in each column."""
-        scales = self._scales(0)[:, None]
-        newness = (not self._aged) * np.exp(-self._decays[:, None] * (seq - self.slots.seqs.take(slots)))
-        codes = [own.take(slots) for own in self._codes]
-        offered = self.values.offered(self.slots.streams.take(slots), codes)
-        credits = scales * self._marks.take(slots, axis=1)
-        there = np.ones((1, len(slots)))
-        return np.concatenate([there, credits, newness, self._scales(max(1, seq))[:, None] * offered])
-
-    def _forget(self, active: Ints) -> None:
-        """Values that are rare and that no row has."""
-        for number, codes in enumerate(self._codes):
-            renamed = self.values.trim(number, codes.take(active))
-            if renamed is not None:
-                codes[active] = np.append(renamed, NOTHING)[codes.take(active)]
+        newness = np.exp(-self._decays[:, None] * (seq - self.slots.seqs.take(slots)))
+        if self._ages is not None:
+            newness[:] = 0.0
+        credits = self._scales()[:, None] * self._marks.take(slots, axis=1)
+        return np.concatenate([np.ones((1, len(slots))), credits, newness, promised[None]])
 
     def _track(self, slots: Ints, features: AnyArray) -> None:
         """See what rows yield until the next look."""
@@ -289,13 +245,11 @@ class Learned(Policy):
         columns["steps"] = self._all_steps.take(order)
         return {
             "columns": columns,
-            "codes": [own.take(order) for own in self._codes] if len(order) else [],
             "tracked": (self._tracked, self._yields, self._gone),
-            "rates": self._rates,
             "since": self._since,
             "foretelling": self._foretelling.notes(),
-            "values": self.values.notes(),
-            "curves": self._curves.notes(),
+            "promise": self._promise.notes(order),
+            "ages": None if self._ages is None else self._ages.notes(),
         }
 
     def recall(self, notes: dict[str, Any], order: Ints) -> None:
@@ -307,15 +261,13 @@ class Learned(Policy):
         columns = notes["columns"]
         self._marks[:, order], self._places[order] = columns["marks"], columns["places"]
         self._all_steps[order] = columns["steps"]
-        self._codes = [np.full(size, NOTHING) for _ in self._codes]
-        for own, known in zip(self._codes, notes["codes"], strict=False):
-            own[order] = known
         self._tracked, yields, gone = notes["tracked"]
         self._yields, self._gone = yields.copy(), gone.copy()
-        self._rates, self._since = notes["rates"], notes["since"]
+        self._since = notes["since"]
         self._foretelling.recall(notes["foretelling"])
-        self.values.recall(notes["values"])
-        self._curves.recall(notes["curves"])
+        self._promise.recall(notes["promise"], order)
+        if self._ages is not None:
+            self._ages.recall(notes["ages"])
         self._reprice()
 
 

@@ -7,11 +7,13 @@ from functools import partial
 
 from sparkshed.engine.eviction.age import Age
 from sparkshed.engine.eviction.buffer import Buffer
+from sparkshed.engine.eviction.classes import is_equality
 from sparkshed.engine.eviction.gdj import Gdj
 from sparkshed.engine.eviction.keys import Keys, links_of
 from sparkshed.engine.eviction.learned import Learned
 from sparkshed.engine.eviction.policy import Policy
 from sparkshed.engine.eviction.prob import CountMin, Exactly, Prob
+from sparkshed.engine.eviction.promised import Promised
 from sparkshed.engine.eviction.simple import Fifo, Lfu, Lru, Rand
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.buffering import Buffering
@@ -51,7 +53,8 @@ def policy_of(
         if buffering.percentile is not None:
             return Gdj(buffering.method, buffering.percentile, groups, own=buffering.own)
         aged = harvests and buffering.harvest
-        return Learned(spec, stores, buffering.room, aged=aged)
+        kind = Promised if is_equality(spec) else Learned
+        return kind(spec, stores, buffering.room, aged=aged)
     if buffering.policy == "prob":
         counts = Exactly if buffering.sketch is None else partial(CountMin, buffering.sketch)
         return Prob(Keys(links_of(spec), stores), counts)

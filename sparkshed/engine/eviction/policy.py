@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from sparkshed.engine.arrays import Ints
+from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.eviction.slots import Slots
 
 
@@ -26,6 +26,19 @@ class Arrivals:
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self.slots)
+
+
+class Ranks(Protocol):
+    """Rows that take part, in the order in which they leave each part of the buffer."""
+
+    def add(self, slot: int, seq: int, group: int, priority: float) -> None:
+        """A row enters a part of the buffer."""
+
+    def lowest(self, group: int) -> int:
+        """The row that leaves a part of the buffer next; it is taken from there."""
+
+    def rebuild(self) -> None:
+        """Priorities have changed."""
 
 
 class Policy:
@@ -49,6 +62,13 @@ class Policy:
     def arriving(self, arrivals: Arrivals) -> None:
         """A micro-batch is about to be replayed."""
 
+    def ranks(self, groups: int) -> Ranks | None:
+        """Rows in the order in which they leave, if the policy knows better than by their priorities."""
+        return None
+
+    def stretch(self, first: int, last: int, seq: int) -> None:
+        """Some of the arrivals are next, without a refresh in between; the first of them has that number."""
+
     def arrive(self, place: int, stream: int) -> None:
         """A row arrives; `place` is its place among the arrivals."""
 
@@ -66,10 +86,9 @@ class Policy:
         """The priority of a row as it is now."""
         return self.slots.priority[slot]
 
-    def currents(self, slots: Ints) -> list[float]:
+    def currents(self, slots: Ints) -> Floats:
         """The priorities of many rows."""
-        found: list[float] = self.slots.priorities.take(slots).tolist()
-        return found
+        return self.slots.priorities.take(slots)
 
     def keeps(self, priority: float, now: int) -> bool:
         """Whether the row that would leave stays, and the new row leaves instead."""

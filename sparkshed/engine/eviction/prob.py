@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparkshed.engine.arrays import Ints
+from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.eviction.keys import NOTHING, Keys
 from sparkshed.engine.eviction.policy import Arrivals, Policy
 from sparkshed.engine.eviction.slots import Slots
@@ -115,9 +115,9 @@ class Prob(Policy):
             total += product
         return total
 
-    def currents(self, slots: Ints) -> list[float]:
+    def currents(self, slots: Ints) -> Floats:
         """The same for many rows."""
-        return [self.current(slot) for slot in slots.tolist()]
+        return np.array([self.current(slot) for slot in slots.tolist()])
 
     def notes(self, order: Ints) -> dict[str, Any]:
         """The counts, and the keys of the rows."""

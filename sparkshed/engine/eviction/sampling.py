@@ -10,13 +10,17 @@ import numpy as np
 from sparkshed.engine.arrays import Bools, Floats, Ints
 from sparkshed.engine.eviction.draws import Draws
 
+#: Parts of a basic window in which rows are counted, and parts whose probabilities are remembered.
+_PARTS, _REMEMBERED = 64, 4096
+
 
 class Sampler:
     """Drops rows with a given probability, or with `1 - B/(λw)`: as many stay as there is room for.
 
     Then none of them has to leave early, and what is joined is a sample of all rows without bias. λw, the
-    rows that the whole windows would hold, is counted by basic windows: a row is dropped by what came in
-    those before its own, however the input is cut.
+    rows that the whole windows would hold, is counted by small parts of basic windows: a row is dropped by
+    what came in those before its own, however the input is cut. All rows of the first part enter; it is that
+    small because each result of a time in which nothing is dropped counts as many of later ones.
     """
 
     def __init__(
@@ -38,7 +42,7 @@ class Sampler:
         """
         self._fixed = None if isinstance(sample, str) else sample
         self._limit = limit
-        self._basic = basic
+        self._basic = max(1, basic // _PARTS)
         self._retentions = retentions
         self._draws = [Draws((*seed, stream)) for stream, _ in enumerate(retentions)]
         self._counts: list[dict[int, int]] = [{} for _ in retentions]
@@ -52,6 +56,8 @@ class Sampler:
         self._arriving = {}
         if self._fixed is not None:
             return
+        if self._known:
+            self._forget(max(self._known))
         numbers = {stream: own // self._basic for stream, own in times.items() if len(own)}
         for number in np.unique(np.concatenate([np.empty(0, np.int64), *numbers.values()])).tolist():
             self._first = number if self._first is None else min(self._first, number)
@@ -62,8 +68,6 @@ class Sampler:
         for stream, own in numbers.items():
             found, places = np.unique(own, return_inverse=True)
             self._arriving[stream] = np.array([self._known[n] for n in found.tolist()]).take(places)
-        if self._known:
-            self._forget(max(self._known))
 
     def _probability(self, number: int) -> float:
         """The chance to be dropped, of rows in a basic window."""
@@ -71,23 +75,27 @@ class Sampler:
             return self._known[number]
         assert self._first is not None
         expected = 0.0
+        passed = number - self._first
         for retention, counts in zip(self._retentions, self._counts, strict=True):
-            reach = number - self._first if retention is None else -(-retention // self._basic)
-            seen = min(reach, number - self._first)
-            if seen > 0:
-                rows = sum(counts.get(n, 0) for n in range(number - seen, number))
-                expected += rows * reach / seen
+            if retention is None:
+                expected += sum(count for n, count in counts.items() if n < number)
+            elif passed:
+                reach = -(-retention // self._basic)
+                seen = min(reach, passed)
+                expected += sum(counts.get(n, 0) for n in range(number - seen, number)) * reach / seen
         self.drop = max(0.0, 1 - self._limit / expected) if expected else 0.0
         return self.drop
 
     def _forget(self, newest: int) -> None:
         """Windows that no row will look back to."""
         for retention, counts in zip(self._retentions, self._counts, strict=True):
-            if retention is not None:
-                oldest = newest - 2 * (-(-retention // self._basic) + 1)
-                for number in [n for n in counts if n < oldest]:
-                    del counts[number]
-        for number in sorted(self._known)[:-64]:
+            reach = _PARTS if retention is None else -(-retention // self._basic)
+            old = [n for n in counts if n < newest - 2 * (reach + 1)]
+            gone = sum(counts.pop(n) for n in old)
+            if retention is None and gone:
+                # They are there for ever, and need not be told apart.
+                counts[min(old)] = gone
+        for number in sorted(self._known)[:-_REMEMBERED]:
             del self._known[number]
 
     def admit(self, stream: int, count: int) -> Bools:
