@@ -56,7 +56,7 @@ class DropAdapter(Adapter):
         capacity = throttle * full_work(directions)
         now = self._now(directions, self.configuration.keep)
         if self._policy.follows and now > 0:
-            # z is then the factor by which the work should change, however wrong the idea of the full work is.
+            # z is the factor by which the work should change, however wrong the idea of the full work is.
             capacity = self._ratio * now
         keep = keep_fractions(directions, capacity, output_cost=0.0)
         if self._policy.follows:
