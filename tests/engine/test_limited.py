@@ -202,7 +202,7 @@ def test_the_estimate_of_what_is_missed_is_right_on_average() -> None:
         covered += low <= told.delivered / exact <= high
         totals.append(told.delivered + told.missed)
     assert covered >= 9
-    assert abs(np.mean(totals) / exact - 1) < 0.1
+    assert abs(np.mean(totals) / exact - 1) < 0.05
 
 
 def test_what_gdj_learns_is_as_good_as_the_best_percentile() -> None:

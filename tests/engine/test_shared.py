@@ -133,14 +133,14 @@ def test_completeness_is_that_of_all_joins() -> None:
     exact = counted(join_group(spec, 0, tables, None, 0)).total()
     totals = []
     for seed in range(8):
-        strategy = limited(spec, Buffering("lru", rows=120), seed)
+        strategy = limited(spec, Buffering("lru", rows=120, reserve=0.25), seed)
         operator, found = JoinOperator(spec, strategy), 0
         for start in range(0, 900_000, 90_000):
             batch = {s: rows for s, (rows,) in between(tables, start, start + 90_000).items()}
             found += counted(operator.process(batch)).total()
         assert strategy.completeness.delivered == found
         totals.append(found + strategy.completeness.missed)
-    assert abs(np.mean(totals) / exact - 1) < 0.2
+    assert abs(np.mean(totals) / exact - 1) < 0.05
 
 
 def test_bytes_of_a_row_count_once() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from sparkshed.engine.arrays import Floats, Ints
 from sparkshed.engine.eviction.slots import Slots
 
-#: Points of the curves of :class:`Ages`, and results of average rows that each is taken to have had.
-_POINTS, _ASSUMED = 16, 8.0
+#: Points of the curves of :class:`Ages`.
+_POINTS = 16
 
 
 class Curves:
@@ -39,13 +39,14 @@ class Curves:
         streams, ages = streams[own], ages[own]
         np.add.at(self.results, (streams, self.places(streams, ages)), amounts[own])
 
-    def look(self, streams: Ints, times: Ints, now: int) -> None:
+    def look(self, streams: Ints, times: Ints, now: int, amounts: Floats | float = 1.0) -> None:
         """Count how long the rows that are there lived at each age, since the last look."""
         passed = 0 if self._looked is None else now - self._looked
         self._looked = now
         own = self.steps.take(streams) > 0
         streams, ages = streams[own], now - times[own]
-        np.add.at(self.lived, (streams, self.places(streams, ages)), passed / self.steps.take(streams))
+        lived = passed * (np.broadcast_to(amounts, len(own))[own] / self.steps.take(streams))
+        np.add.at(self.lived, (streams, self.places(streams, ages)), lived)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""
@@ -79,8 +80,9 @@ class Ages:
         fresh: What is ahead of a new row of each stream, over the mean.
     """
 
-    def __init__(self, retentions: Sequence[int | None]) -> None:
-        """Start with rows that yield the same at any age."""
+    def __init__(self, retentions: Sequence[int | None], assumed: float) -> None:
+        """Start with rows that yield the same at any age, as if rows had lived for so long at each."""
+        self._assumed = assumed
         self._curves = Curves(retentions, _POINTS)
         self._draw(np.ones((len(retentions), _POINTS)))
 
@@ -94,23 +96,25 @@ class Ages:
         amounts = np.ones(len(rows)) if amounts is None else amounts
         self._curves.yielded(slots.streams.take(rows), now - slots.times.take(rows), amounts)
 
-    def look(self, slots: Slots, present: Ints, now: int) -> None:
-        """Count how long rows lived at each age, and draw the curves anew."""
+    def look(self, slots: Slots, present: Ints, now: int, amounts: Floats | float = 1.0) -> None:
+        """Count how long rows lived at each age, by what they promised, and draw the curves anew."""
         curves = self._curves
-        curves.look(slots.streams.take(present), slots.times.take(present), now)
+        curves.look(slots.streams.take(present), slots.times.take(present), now, amounts)
         results, lived = curves.results.sum(), curves.lived.sum()
         if results and lived:
-            rates = (curves.results * (lived / results) + _ASSUMED) / (curves.lived + _ASSUMED)
+            rates = (curves.results * (lived / results) + self._assumed) / (curves.lived + self._assumed)
             rates[curves.steps == 0] = 1.0
             self._draw(rates)
 
     def worth(self, slots: Slots, rows: Ints, now: int) -> Floats:
         """What is ahead of rows."""
-        return self._ahead[self._points(slots, rows, now)]
+        found: Floats = self._ahead[self._points(slots, rows, now)]
+        return found
 
     def rates(self, slots: Slots, rows: Ints, now: int) -> Floats:
         """What rows yield at their present age."""
-        return self._rates[self._points(slots, rows, now)]
+        found: Floats = self._rates[self._points(slots, rows, now)]
+        return found
 
     def _points(self, slots: Slots, rows: Ints, now: int) -> tuple[Ints, Ints]:
         streams = slots.streams.take(rows)

@@ -19,6 +19,8 @@ from sparkshed.planner.physical import JoinSpec
 
 #: Arrivals after which a credit counts for 1/e, over the rows of the buffer; the last one never fades.
 _FADING = (0.25, 2.0, 16.0, np.inf)
+#: Steps of an age curve that rows of each age are taken to have lived for.
+_ASSUMED = 8.0
 #: Weights to start with: of being there at all, and of all credits together.
 _THERE, _CREDITS = 0.3, 1.0
 #: What credits are worth is known in so many steps while the buffer fills once, for so many times; older ones
@@ -32,14 +34,14 @@ _SHARE, _LEAST = 8, 16
 class Learned(Policy):
     """What a row will yield, from its credits, its value and its age.
 
-        priority  =  age curve  ×  (there  +  credits  +  newness  +  arrivals of its value)
+        priority  =  age curve  ×  (there  +  credits  +  newness  +  what its value promises)
 
     A row has one credit for each arrival that it had a result with; a new one has those that it would have
-    had before, as far as its partners are still there. Where rows are joined by equality, arrivals of its
-    value in the other streams are counted, too, with or without results. All of that fades, at four speeds.
-    How much each foretells is learned from rows that are there: least squares of what they yield until the
-    next look. So a stream in which some values stay frequent, and one in which they come in bursts, get the
-    credits that suit them, and the initial credit is that of rows that began alike.
+    had before, as far as its partners are still there. Credits fade, at four speeds. Where columns must be
+    equal, what its value promises counts, too. How much each foretells is learned from rows that are there:
+    least squares of what they yield until the next look. So a stream in which some values stay frequent, and
+    one in which they come in bursts, get the credits that suit them, and the initial credit is that of rows
+    that began alike.
 
     The age curve tells how much more rows yield at some ages than at others; a row counts for the best that
     is ahead of it. Credits of many results at once count for as much as their root.
@@ -65,7 +67,7 @@ class Learned(Policy):
         believed[0], believed[1 : 1 + kernels] = _THERE, _CREDITS / kernels
         self._foretelling = Foretelling(believed)
         self._promise = Promise(spec, stores, rows)
-        self._ages = Ages(spec.retentions) if aged else None
+        self._ages = Ages(spec.retentions, _ASSUMED) if aged else None
         self._coarse = max(1, rows // _STEPS)
         self._lags = self._coarse * np.arange(_LAGS * _STEPS)
         self._since = 0
@@ -146,7 +148,7 @@ class Learned(Policy):
         self._steps[slot] = worth * self._step
         self._places[slot] = -1
         self._marks[:, slot] = 0.0
-        return worth * credit
+        return float(worth * credit)
 
     def _begin(self, slot: int, seq: int) -> float:
         """What the credits are worth that a new row begins with."""

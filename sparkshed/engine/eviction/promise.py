@@ -91,7 +91,8 @@ class Promise:
             self.came.append((codes.tolist(), known, offers.tolist()))
             if number == 0:
                 self.buckets = (codes * len(own.streams) + places).tolist()
-        return joins.sum(axis=0)
+        promised: Floats = joins.sum(axis=0)
+        return promised
 
     def now(self, slot: int, stream: int) -> float | None:
         """What a row promises by what came since the last look, if its value did.
@@ -149,7 +150,8 @@ class Promise:
             offered[codes == NOTHING] = 0.0
             offered[places == NOTHING] = 1.0
             joins[own.join] *= offered
-        return joins.sum(axis=0)
+        promised: Floats = joins.sum(axis=0)
+        return promised
 
     def offered(self, codes: Ints, places: Ints) -> Floats:
         """What values of the first class promised in some streams at the last look."""

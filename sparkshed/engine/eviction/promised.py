@@ -18,6 +18,8 @@ from sparkshed.planner.physical import JoinSpec
 
 #: All rows are looked at once in so many arrivals, as a share of the rows, and as a number at least.
 SHARE, LEAST = 4, 16
+#: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
+_ASSUMED = 500.0
 
 
 class Promised(Policy):
@@ -44,7 +46,7 @@ class Promised(Policy):
         self.promise = Promise(spec, stores, rows)
         self.learns = aged
         self._bucketed = not aged and len(self.promise.classes) == 1
-        self._ages = Ages(spec.retentions) if aged else None
+        self._ages = Ages(spec.retentions, _ASSUMED) if aged else None
         self._ahead: Floats = np.empty(0)
 
     def bind(self, slots: Slots, limit: int) -> None:
@@ -83,11 +85,12 @@ class Promised(Policy):
         promised = self.promise.now(slot, self.slots.stream[slot])
         if promised is None:
             return self.slots.priority[slot]
-        return promised if self._ages is None else promised * self._ahead[slot]
+        return promised if self._ages is None else promised * float(self._ahead[slot])
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
         """What its key promises."""
-        return self._begins[seq - self._first]
+        begins: float = self._begins[seq - self._first]
+        return begins
 
     def learn(self, partners: Ints, places: Ints, now: Ints, upto: int) -> None:
         """Count results by the ages of their rows."""
@@ -107,7 +110,9 @@ class Promised(Policy):
         active = self.slots.of(ACTIVE)
         worth = self.promise.of(active)
         if self._ages is not None:
-            self._ages.look(self.slots, self.slots.of(ACTIVE, RESERVED), now)
+            # Rows that stay long promise more: what they yield by their age is over that.
+            present = self.slots.of(ACTIVE, RESERVED)
+            self._ages.look(self.slots, present, now, self.promise.of(present))
             self._ahead[active] = ahead = self._ages.worth(self.slots, active, now)
             worth *= ahead
         self.slots.priorities[active] = worth

@@ -22,7 +22,7 @@ _ANYWAY = 0.01
 _RARE = 1.0
 _NEVER = -(1 << 60)
 _KERNELS, _FEATURES = len(FADING), 1 + 2 * len(FADING) + len(_SINCE)
-#: Values that a look learns from are at least so many, if there are, and less than twice as many.
+#: Of the values that did not come, a look learns from so many at least, and from less than twice as many.
 _TEACHERS = 256
 #: Looks of which each teaches; of the later ones every other does.
 _EARLY = 32
@@ -61,6 +61,8 @@ class Values:
         self._waiting: list[Ints] = []
         self._since = 0
         self._looks = 0
+        self.rates: Floats = np.empty((streams, 0))
+        self._seen: Floats = self.rates
         self._foretell()
 
     def arrive(self, places: Ints, keys: Ints, seq: int) -> tuple[Ints, Floats]:
@@ -119,8 +121,7 @@ class Values:
         if not size or not length:
             return
         if self._since and (self._looks < _EARLY or self._looks % 2):
-            step = max(1, size // _TEACHERS)
-            self._learn(slice(self._looks // 2 % step, size, step), length)
+            self._learn(size, length)
         self._looks += 1
         self._counts *= np.exp(-self._decays * length)[:, None]
         sides, codes, seqs = np.concatenate(self._waiting, axis=1)
@@ -133,14 +134,19 @@ class Values:
         self._since = seq
         self._foretell()
 
-    def _learn(self, part: slice, length: int) -> None:
-        """What some values teach."""
-        scaled = self._counts[:, :, part] * self._scales()[:, None]
+    def _learn(self, size: int, length: int) -> None:
+        """What values teach: all that came, and a part of the others, which stands for the rest."""
+        step = max(1, size // _TEACHERS)
+        teaches = self._recent[:, :size].any(axis=0)
+        stands_for = np.where(teaches, 1.0, step)
+        teaches[self._looks // 2 % step :: step] = True
+        part = np.flatnonzero(teaches)
+        scaled = self._counts.take(part, axis=2) * self._scales()[:, None]
         total = scaled.sum(axis=0)
-        features = np.ones((_FEATURES, total.shape[1]))
-        features[1 + 2 * _KERNELS :] = self._recency(self._last[part])
-        weights = 1 / (self.rates[:, part] + _RARE)
-        yields = weights * self._recent[:, part] * self._rows
+        features = np.ones((_FEATURES, len(part)))
+        features[1 + 2 * _KERNELS :] = self._recency(self._last.take(part))
+        weights = stands_for.take(part) / (self.rates.take(part, axis=1) + _RARE)
+        yields = weights * self._recent.take(part, axis=1) * self._rows
         for stream, foretelling in enumerate(self._foretelling):
             features[1 : 1 + _KERNELS] = scaled[stream]
             features[1 + _KERNELS : 1 + 2 * _KERNELS] = total - scaled[stream]
@@ -163,9 +169,9 @@ class Values:
         counted = weights[:, :1] + others @ self._counts.sum(axis=0) + known
         self._unseen: Floats = weights[:, :1]
         self._latest: Floats = last.sum(axis=1)
-        self.rates: Floats = counted + last @ self._recency(self._last)
+        self.rates = counted + last @ self._recency(self._last)
         #: What is expected of values that come again just now.
-        self._seen: Floats = counted + self._latest[:, None]
+        self._seen = counted + self._latest[:, None]
         #: By the stream in which it comes, for each stream of which it is expected.
         self._bumps: Floats = np.repeat(others.sum(axis=1)[None, :], self._streams, axis=0)
         np.fill_diagonal(self._bumps, own.sum(axis=1))
