@@ -212,7 +212,7 @@ def split(
     budget: float,
     *,
     of_kept: bool = False,
-    keep: float | None = None,
+    rear_only: bool = False,
 ) -> Split:
     """The best way to spend a share of the full join's work.
 
@@ -227,7 +227,7 @@ def split(
         budget: z, above 0 and below 1.
         of_kept: Whether windows hold the last n rows that were kept, as in the paper, and not those of the
             last n that came which were kept.
-        keep: The share of rows to keep in front, whatever that costs, where only k_r is to be found.
+        rear_only: Drop nothing in front, whatever it costs.
     """
     limit = budget * costs.full(float((matches * shares).sum()))
     probing = np.concatenate([[0.0], np.cumsum(shares[::-1])])
@@ -245,10 +245,8 @@ def split(
         gained = speeds**2 * results
     best = int(np.argmax(gained))
     speed, probes = float(speeds[best]), float(steps[best])
-    if keep is None:
-        keep = min(1.0, speed)
-    if keep != speed:
-        # As many rows probe as there is work for.
-        units = keep * fixed + (keep if of_kept else keep**2) * varying
-        probes = float(np.interp(limit, units, steps))
+    if speed >= 1 or rear_only:
+        # Nothing is dropped in front: as many rows probe as there is work for.
+        probes = float(np.interp(limit, fixed + varying, steps))
+    keep = 1.0 if rear_only else min(1.0, speed)
     return Split(keep, max(0.0, 1.0 - probes / float(probing[-1])), speed)

@@ -24,7 +24,7 @@ _MOST_REAR = 0.99
 _HALF, _HALF_YIELDS = 5.0, 20.0
 #: How much of what was spent too much or too little is made up for in the next interval, and all that is
 #: above this share of a budget: less is chance, and evens out.
-_PAID_BACK, _CHANCE = 0.1, 0.5
+_PAID_BACK, _CHANCE = 0.3, 0.5
 #: How far the share of the work may move for that.
 _MAKE_UP = 2.0
 
@@ -137,16 +137,14 @@ class DualAdapter(Adapter):
             return Configuration(orders, throttle)
         used = pooled[0] > 0
         shares = pooled[0, used] / pooled[0].sum()
-        yields = pooled[1, used] / pooled[0, used]
-
-        def best(work: float, keep: float | None) -> Split:
-            return split(yields, shares, costs, work, of_kept=self.of_kept, keep=keep)
-
-        self.best = best(throttle, 1.0 if self.rear_only else None)
-        if budget != throttle:
-            # What is made up for is a matter of probes. Windows whose rows come at a rate that goes up and
-            # down would not be those of V_opt.
-            self.best = best(budget, self.best.keep)
+        self.best = split(
+            pooled[1, used] / pooled[0, used],
+            shares,
+            costs,
+            budget,
+            of_kept=self.of_kept,
+            rear_only=self.rear_only,
+        )
         own = [each.yields[0, used] if each.yields.size else shares for each in learned.directions]
         rear = tuple(min(_MOST_REAR, _below(counts, shares, self.best.rear)) for counts in own)
         keep = (max(_LEAST_KEPT, self.best.keep),) * len(orders)
@@ -157,7 +155,7 @@ def _payment(owed: float) -> float:
     """What is paid back in one interval of what is owed, both in budgets.
 
     >>> _payment(0.0), _payment(-1.0)
-    (0.0, -0.6)
+    (0.0, -0.8)
     """
     return _PAID_BACK * owed + math.copysign(max(0.0, abs(owed) - _CHANCE), owed)
 
