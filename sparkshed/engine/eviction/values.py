@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparkshed.engine.arrays import Floats, Ints
+from sparkshed.engine.arrays import Bools, Floats, Ints
 from sparkshed.engine.eviction.foretelling import Foretelling
 from sparkshed.engine.eviction.keys import NOTHING
 
@@ -137,7 +137,7 @@ class Values:
     def _learn(self, size: int, length: int) -> None:
         """What values teach: all that came, and a part of the others, which stands for the rest."""
         step = max(1, size // _TEACHERS)
-        teaches = self._recent[:, :size].any(axis=0)
+        teaches: Bools = self._recent[:, :size].sum(axis=0) > 0
         stands_for = np.where(teaches, 1.0, step)
         teaches[self._looks // 2 % step :: step] = True
         part = np.flatnonzero(teaches)
