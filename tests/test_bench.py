@@ -179,9 +179,9 @@ def test_kernels_command_prints_rows(monkeypatch, capsys):
 
 
 def test_policies_are_timed_beside_fifo(capsys):
-    assert main.main(["bench", "policies", "--scale", "0.05", "--repeats", "1", "--json"]) == 0
+    assert main.main(["bench", "policies", "--scale", "0.1", "--repeats", "1", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    for data in policies.workloads(0.05):
+    for data in policies.workloads(0.1):
         own = {row["policy"]: row for row in rows if row["workload"] == data.name}
         assert set(own) == {"none", *policies.POLICIES}
         assert own["fifo"]["over_fifo"] == 1
