@@ -11,8 +11,8 @@ from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.memory import remember
-from sparkshed.planner.harvest.model import DirectionModel, JoinModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.model import JoinModel
+from sparkshed.planner.harvest.tally import DirectionTally, Tally
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.slices import Slices
 from sparkshed.sql.options import ADAPTATIONS
@@ -132,7 +132,7 @@ class Adapter:
         for direction, count in zip(learned.directions, rows or (), strict=False):
             direction.rows = float(count)
         self._found(interval)
-        self._correct(counted)
+        self._correct(interval)
         self._ratio = throttle / (self._throttle if former is None else former)
         self._counted, self._throttle = counted, throttle
         fixed = self._policy.fixed
@@ -174,23 +174,29 @@ class Adapter:
     def _found(self, interval: Tally) -> None:
         """Learn from what the first hops of rows that harvest found."""
 
-    def _correct(self, counted: Sequence[tuple[float, float]]) -> None:
+    def _correct(self, interval: Tally) -> None:
         """Compare what rows cost with what the model, as it is now, says that they should have."""
         if self.configuration.is_exact:
             return
         learned = self._model(self.configuration.orders)
         if learned is None:
             return
-        for origin, ((rows, work), model) in enumerate(zip(counted, learned.model.directions, strict=True)):
-            teaching, rest = self._row_cost(learned, origin, model)
+        for origin, counted in enumerate(interval.directions):
+            teaching, rest = self._row_cost(learned, origin, counted)
             # Where most work is for learning, the rest does not show.
-            if rows > 0 and rest > teaching:
-                error = _clipped((work / rows - teaching) / rest)
+            if counted.rows > 0 and rest > teaching:
+                error = _clipped((counted.work / counted.rows - teaching) / rest)
                 former = self.corrections[origin]
                 self.corrections[origin] = _clipped(former ** (1 - _TRUST) * error**_TRUST)
 
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
-        """What the model expects of a row in the current configuration: work to learn, and other work."""
+    def _row_cost(self, learned: Learned, origin: int, counted: DirectionTally) -> tuple[float, float]:
+        """What the model expects of a row in the current configuration: work to learn, and other work.
+
+        Args:
+            learned: The model.
+            origin: The stream of the row.
+            counted: What rows of the stream did.
+        """
         raise NotImplementedError
 
     def _afforded(self, model: JoinModel, throttle: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from sparkshed.planner.pace import Pace
 from sparkshed.planner.slices import Slices, Span
 
 #: The slices that each hop of a direction probes; None is all of them.
@@ -37,6 +38,7 @@ class Configuration:
         horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
             windows, because no harvest reaches farther back; None keeps all.
         reserve: The share of rows that stays beyond the horizon, to learn from.
+        pace: What rows may cost, where a share of the full work is promised; `mix` is then where rows start.
     """
 
     orders: tuple[tuple[int, ...], ...]
@@ -53,6 +55,7 @@ class Configuration:
     sifts: tuple[bool, ...] = ()
     partly: tuple[Span | None, ...] = ()
     rear: tuple[float, ...] = ()
+    pace: Pace | None = None
 
     def __post_init__(self) -> None:
         count = len(self.orders)

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from sparkshed.planner.adaptation import Adapter, Orders
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.learning import Learned
-from sparkshed.planner.harvest.model import DirectionModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.tally import DirectionTally, Tally
 from sparkshed.planner.randomdrop import DropDirection, DropHop, full_work, keep_fractions
 
 #: A stream is never dropped altogether, or nothing more would be learned of it.
@@ -76,6 +75,6 @@ class DropAdapter(Adapter):
             if rows > 0
         )
 
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
+    def _row_cost(self, learned: Learned, origin: int, counted: DirectionTally) -> tuple[float, float]:
         # Windows remember what was kept before, so the cost of single intervals says little.
         return 0.0, 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import mul
 
 from sparkshed.planner.account import Account, FinalAccount
 from sparkshed.planner.adaptation import Adapter, Orders
@@ -13,10 +14,11 @@ from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.first_hops import FirstHop, counted_first_hops, first_hops, with_first_hops
 from sparkshed.planner.harvest.learning import Learned, learned_model
-from sparkshed.planner.harvest.model import Choice, DirectionModel, HopModel, JoinModel
-from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.harvest.model import Choice, HopModel, JoinModel
+from sparkshed.planner.harvest.tally import DirectionTally, Tally
 from sparkshed.planner.lessons import lesson_work, sifts_for, thins_for, try_for
 from sparkshed.planner.ordering import worthiest_orders
+from sparkshed.planner.pace import Pace
 
 #: How far the budget may be from what was spent, and from what the throttle makes of it.
 _BELIEVED = 1.5
@@ -109,7 +111,11 @@ class HarvestAdapter(Adapter):
             try_for(own, thin, self._policy.shred, throttle)
             for own, thin in zip(learned.model.directions, thins, strict=True)
         )
-        shred, budget = self._share_out(learned.model, thins, sifts, tries, throttle)
+        lessons = sum(
+            own.rate * lesson_work(own, thin, tried, sifts=sift)
+            for own, thin, sift, tried in zip(learned.model.directions, thins, sifts, tries, strict=True)
+        )
+        shred, budget = self._share_out(learned.model, lessons, throttle)
         corrected = self._corrected(learned.model)
         choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
         choice = filled(corrected, budget, choice)
@@ -124,7 +130,16 @@ class HarvestAdapter(Adapter):
             for setting in (choice.dear, choice.cheap)
         )
         found = Configuration(
-            orders, throttle, dear, cheap, choice.mix, shred, thins=thins, sifts=sifts, tries=tries
+            orders,
+            throttle,
+            dear,
+            cheap,
+            choice.mix,
+            shred,
+            thins=thins,
+            sifts=sifts,
+            tries=tries,
+            pace=self._pace(learned.model, corrected, choice, shred, lessons),
         )
         return self._saving(found) if self._policy.save_memory else found
 
@@ -137,20 +152,23 @@ class HarvestAdapter(Adapter):
         )
         return replace(found, horizons=horizons, reserve=_RESERVE)
 
-    def _share_out(
-        self,
-        model: JoinModel,
-        thins: Sequence[Sequence[float]],
-        sifts: Sequence[bool],
-        tries: Sequence[float],
-        throttle: float,
-    ) -> tuple[float, float]:
-        """The share of rows to shred, and the budget if all other rows were all rows."""
-        total = self._allowed(model, throttle)
-        lessons = sum(
-            own.rate * lesson_work(own, thin, tried, sifts=sift)
-            for own, thin, sift, tried in zip(model.directions, thins, sifts, tries, strict=True)
+    def _pace(
+        self, model: JoinModel, corrected: JoinModel, choice: Choice, shred: float, lessons: float
+    ) -> Pace | None:
+        """What rows may cost, so that a promise is kept; None if there is none."""
+        total, full = self.planned, model.full_cost
+        if self._policy.follows or total <= 0 or full <= 0:
+            return None
+        cheap, dear, whole = (
+            (1 - shred) * cost / total
+            for cost in (corrected.cost(choice.cheap), corrected.cost(choice.dear), corrected.full_cost)
         )
+        promised = tuple(total / full * own.full_cost / own.rate for own in model.directions)
+        return Pace(promised, total, shred * lessons / total, cheap, dear, whole)
+
+    def _share_out(self, model: JoinModel, lessons: float, throttle: float) -> tuple[float, float]:
+        """The share of rows to shred, if all take so much work, and the budget if all others were all."""
+        total = self._allowed(model, throttle)
         shred = self._policy.shred * self._eager
         if shred * lessons > _MOST_TAUGHT * total and not self._policy.follows:
             shred = _MOST_TAUGHT * total / lessons
@@ -218,8 +236,8 @@ class HarvestAdapter(Adapter):
         direction = learned.model.directions[origin]
         return direction.cost(learned.places(origin, harvest)) / direction.rate
 
-    def _row_cost(self, learned: Learned, origin: int, direction: DirectionModel) -> tuple[float, float]:
-        own = self.configuration
+    def _row_cost(self, learned: Learned, origin: int, counted: DirectionTally) -> tuple[float, float]:
+        own, direction = self.configuration, learned.model.directions[origin]
         dear, cheap = (
             self._probe_cost(learned, origin, harvest) for harvest in (own.dear[origin], own.cheap[origin])
         )
@@ -227,7 +245,12 @@ class HarvestAdapter(Adapter):
         thins = (1.0,) * len(direction.hops) if full else own.thins[origin]
         tried = 1.0 if full else own.tries[origin]
         shredded = lesson_work(direction, thins, tried, sifts=not full and own.sifts[origin])
-        return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
+        if own.pace is None:
+            return own.shred * shredded, (1 - own.shred) * (own.mix * dear + (1 - own.mix) * cheap)
+        # Rows did not keep to the mix, but to the budget.
+        costs = (dear, cheap, direction.full_cost / direction.rate)
+        probed = sum(map(mul, counted.harvested[:, 0].tolist(), costs))
+        return own.shred * shredded, probed / max(counted.rows, 1e-12)
 
 
 def eagerness(model: JoinModel, corrected: JoinModel, choice: Choice) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
 from sparkshed.planner.configuration import Configuration, Harvest
 from sparkshed.planner.harvest.tally import DirectionTally, Floats, HopTally, Tally
+from sparkshed.planner.pace import Pace
 from sparkshed.planner.slices import Span
 
 #: Significant digits of counts; what is learned is a sample anyway.
@@ -22,7 +23,8 @@ def configuration_to_json(configuration: Configuration) -> dict[str, Any]:
     >>> configuration_from_json(configuration_to_json(Configuration(((1,), (0,)), 0.5))).throttle
     0.5
     """
-    return {own.name: getattr(configuration, own.name) for own in fields(configuration)}
+    data = {own.name: getattr(configuration, own.name) for own in fields(configuration)}
+    return {**data, "pace": None if configuration.pace is None else asdict(configuration.pace)}
 
 
 def configuration_from_json(data: dict[str, Any]) -> Configuration:
@@ -43,7 +45,12 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         rear=tuple(data.get("rear", ())),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
+        pace=_pace(data.get("pace")),
     )
+
+
+def _pace(data: dict[str, Any] | None) -> Pace | None:
+    return None if data is None else Pace(**{**data, "promised": tuple(data["promised"])})
 
 
 def _pairs(data: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
@@ -117,10 +124,17 @@ def _direction_tally(data: dict[str, Any]) -> DirectionTally:
             )
             for joined, target, probes, searches, pairs, touched, partials, sizes in data["hops"]
         },
-        np.array(data["harvested"], np.float64),
+        _harvested(data["harvested"]),
         data.get("joined", 0.0),
         np.array(data.get("yields", ((), ())), np.float64),
     )
+
+
+def _harvested(data: Sequence[Sequence[float]]) -> Floats:
+    """What each kind of rows found; checkpoints may have been written before there were three of them."""
+    found = np.zeros((3, 2))
+    found[: len(data)] = data
+    return found
 
 
 def _numbers(counts: Floats) -> list[float]:

@@ -77,11 +77,13 @@ def counted_first_hops(
 
 
 def _settings(learned: Learned, used: Configuration, interval: Tally, origin: int) -> list[_Harvested]:
-    """What rows of a direction harvested with the dear and with the cheap setting, if any did."""
+    """What rows of a direction harvested with either setting, or by probing everything, if any did."""
     numbers, partials = learned.numbers[origin][0], learned.model.directions[origin].hops[0].partials
     settings = []
     for harvest, (rows, found) in zip(
-        (used.dear[origin], used.cheap[origin]), interval.directions[origin].harvested.tolist(), strict=True
+        (used.dear[origin], used.cheap[origin], None),
+        interval.directions[origin].harvested.tolist(),
+        strict=True,
     ):
         if rows > 0:
             places = learned.places(origin, harvest)[0]

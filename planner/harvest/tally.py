@@ -83,8 +83,9 @@ class DirectionTally:
         joined: Rows that entered the windows, where that is counted.
         yields: Where rows are judged by the number of their matches: rows, and matches, by bins of that
             number.
-        harvested: For rows that harvest, with the dear and with the cheap setting: how many there are, and
-            how many partial results their first hop finds.
+        harvested: For rows that harvest, with the dear and with the cheap setting, and for those that probe
+            everything to use up a budget: how many there are, and how many partial results their first hop
+            finds.
     """
 
     rows: float = 0.0
@@ -94,7 +95,7 @@ class DirectionTally:
     sifted: float = 0.0
     lags: dict[int, Floats] = field(default_factory=dict)
     hops: dict[HopKey, HopTally] = field(default_factory=dict)
-    harvested: Floats = field(default_factory=lambda: np.zeros((2, 2)))
+    harvested: Floats = field(default_factory=lambda: np.zeros((3, 2)))
     joined: float = 0.0
     yields: Floats = field(default_factory=lambda: np.zeros((2, 0)))
 

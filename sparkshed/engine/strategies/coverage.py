@@ -40,7 +40,7 @@ class Coverage:
     def probing(self, watch: Watch | None = None) -> Probing | None:
         """How rows probe that; None if there is nothing to probe."""
         if self.everything:
-            return EVERYTHING
+            return EVERYTHING if watch is None else Probing(watch=watch)
         reaches = [reaches_of(own, chosen) for own, chosen in zip(self._slices, self._chosen, strict=True)]
         if self._partly is not None:
             reaches[0] = _with_part(reaches[0], self._partly)

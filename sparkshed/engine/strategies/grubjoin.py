@@ -15,7 +15,8 @@ from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Part
 from sparkshed.engine.watching import DirectionWatch, HarvestWatch, weights_of
 from sparkshed.planner.completeness import Completeness
-from sparkshed.planner.configuration import Harvest, harvested
+from sparkshed.planner.configuration import Configuration, Harvest, harvested
+from sparkshed.planner.pace import CHEAP, DEAR, WHOLE, Governor, Mix
 
 
 class GrubJoin(Learning):
@@ -29,50 +30,86 @@ class GrubJoin(Learning):
 
     The results of all of them are emitted. Those of shredded rows are a sample without bias of all
     results, so they tell where results are, what they cost, and how many are missed.
+
+    Where a share of the work is promised, the share of rows with each setting follows what they turn out to
+    cost, and some rows probe everything, or nothing, if both settings are too cheap, or too dear.
     """
+
+    _governor: Governor | None = None
+
+    def configure(self, configuration: Configuration) -> None:
+        """Follow a new configuration from the next micro-batch on."""
+        if configuration != self.configuration:
+            self._governor = None
+        super().configure(configuration)
+
+    def spent(self, origin: int, work: int) -> None:
+        """What the rows of a stream cost, for which the next ones may have to make up."""
+        super().spent(origin, work)
+        if self._governor is not None:
+            self._governor.add(origin, self._joined, work)
 
     def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
         """The slices that are harvested; everything in time where rows may be shredded."""
         chosen = harvested(self.configuration, origin)
-        if chosen is None:
+        if chosen is None or self.configuration.pace is not None:
             return super().reaches(origin)
         order, slices = self.configuration.orders[origin], self.slices_of(origin)
         return dict(zip(order, map(reaches_of, slices, chosen), strict=True))
 
     def parts(self, origin: int, rows: Ints) -> Iterator[Part]:
         """Shredded rows first, then those that harvest."""
-        configuration = self.configuration
-        self.tally.directions[origin].rows += self.stand_for(origin, rows)
+        configuration, mix = self.configuration, self._mix()
+        self._joined = self.stand_for(origin, rows)
+        self.tally.directions[origin].rows += self._joined
         draws = self.generator.random(len(rows))
         shredded = rows[draws < configuration.shred]
         rest = rows[draws >= configuration.shred]
         if len(shredded):
-            yield from self._shred(origin, shredded)
-        dear, cheap = configuration.dear[origin], configuration.cheap[origin]
-        if dear == cheap:
-            yield from self._harvest(origin, rest, dear, 0)
+            yield from self._shred(origin, shredded, mix)
+        if self._setting(origin, mix.more) == self._setting(origin, mix.less):
+            yield from self._harvest(origin, rest, mix.more)
             return
-        chosen = self.generator.random(len(rest)) < configuration.mix
-        yield from self._harvest(origin, rest[chosen], dear, 0)
-        yield from self._harvest(origin, rest[~chosen], cheap, 1)
+        chosen = self.generator.random(len(rest)) < mix.share
+        yield from self._harvest(origin, rest[chosen], mix.more)
+        yield from self._harvest(origin, rest[~chosen], mix.less)
+
+    def _mix(self) -> Mix:
+        """What rows do that harvest."""
+        pace, mix = self.configuration.pace, self.configuration.mix
+        if pace is None:
+            return Mix(DEAR, CHEAP, mix)
+        if self._governor is None:
+            self._governor = Governor(pace, mix * pace.dear + (1 - mix) * pace.cheap)
+        return pace.mix(self._governor.level)
+
+    def _setting(self, origin: int, kind: int) -> Harvest:
+        """What rows of a kind probe."""
+        if kind in (DEAR, CHEAP):
+            return (self.configuration.dear, self.configuration.cheap)[kind][origin]
+        return None if kind == WHOLE else ((),) * len(self.configuration.orders[origin])
 
     def coverage(self, origin: int, harvest: Harvest) -> Coverage:
         """What rows with a harvest probe."""
         return Coverage(self.slices_of(origin), harvest)
 
-    def _harvest(self, origin: int, rows: Ints, harvest: Harvest, kind: int) -> Iterator[Part]:
-        watch = HarvestWatch(self.tally.directions[origin].harvested[kind])
-        probing = self.coverage(origin, harvest).probing(watch)
+    def _harvest(self, origin: int, rows: Ints, kind: int) -> Iterator[Part]:
+        setting, watch = self._setting(origin, kind), None
+        if setting is not None or self.configuration.pace is not None:
+            watch = HarvestWatch(self.tally.directions[origin].harvested[kind])
+        probing = self.coverage(origin, setting).probing(watch)
         if len(rows) and probing is not None:
             yield Part(rows, probing, self.deliver)
 
-    def _shred(self, origin: int, rows: Ints) -> Iterator[Part]:
+    def _shred(self, origin: int, rows: Ints, mix: Mix) -> Iterator[Part]:
         configuration = self.configuration
         full = configuration.dear[origin] is None and configuration.cheap[origin] is None
         thins = (1.0,) * len(configuration.orders[origin]) if full else configuration.thins[origin]
         sifts = not full and configuration.sifts[origin]
         watch = self.watch(origin, rows, thins, sifts=sifts)
-        shred = _Shred(self, origin, rows, watch, thins)
+        settings = self._setting(origin, mix.more), self._setting(origin, mix.less)
+        coverages = tuple(self.coverage(origin, setting) for setting in settings)
+        shred = _Shred(self, origin, rows, watch, thins, coverages, mix.share)
         before = self._first_partials(origin) if sifts else 0.0
         yield Part(rows, Probing(thins=thins, watch=watch, sifts=sifts), shred.observe)
         if sifts:
@@ -101,7 +138,14 @@ class _Shred:
     """
 
     def __init__(
-        self, grub: GrubJoin, origin: int, rows: Ints, watch: DirectionWatch, thins: Sequence[float]
+        self,
+        grub: GrubJoin,
+        origin: int,
+        rows: Ints,
+        watch: DirectionWatch,
+        thins: Sequence[float],
+        others: tuple[Coverage, ...],
+        mix: float,
     ) -> None:
         configuration = grub.configuration
         self._origin = origin
@@ -111,9 +155,9 @@ class _Shred:
         self._mixing: Floats = np.zeros(len(self._missing))
         self._watch = watch
         self._thins, self._found = thins, math.prod(thins)
-        self._shred, self._mix = configuration.shred, configuration.mix
-        self._dear = grub.coverage(origin, configuration.dear[origin])
-        self._cheap = grub.coverage(origin, configuration.cheap[origin])
+        self._shred, self._mix = configuration.shred, mix
+        # What the other rows probe.
+        self._dear, self._cheap = others
         self._stores, self._ledgers = grub.stores, grub.ledgers
         self._deliver = grub.deliver
         self._missed = 0.0
