@@ -156,11 +156,16 @@ def test_a_dearer_direction_gets_less():
     plain, dear = adapter(fixed=True), adapter(fixed=True)
     for own, factor in ((plain, 1.0), (dear, 3.0)):
         first = own.adapt(camera_tally(), 0.2)
-        (learned, _), rows = own.expected, 1000.0
-        expected = [sum(own._row_cost(learned, i, d)) for i, d in enumerate(learned.model.directions)]
+        learned, _ = own.expected
         again = camera_tally()
-        for known, cost in zip(again.directions, expected, strict=True):
-            known.work = factor * cost * rows
+        for origin, known in enumerate(again.directions):
+            partials = learned.model.directions[origin].hops[0].partials
+            kinds = ((first.dear, first.mix), (first.cheap, 1 - first.mix))
+            for kind, (harvests, share) in enumerate(kinds):
+                rows = (1 - first.shred) * share * known.rows
+                places = learned.places(origin, harvests[origin])[0]
+                known.harvested[kind] = rows, rows * sum(partials[place] for place in places)
+            known.work = factor * sum(own._row_cost(learned, origin, known)) * known.rows
         second = own.adapt(again, 0.2)
         assert first.dear[0] is not None and second.dear[0] is not None
     assert plain.corrections[0] == pytest.approx(1.0, rel=0.05)
