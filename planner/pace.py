@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 #: The share of an interval's work over which an error is made up for.
 _HORIZON = 0.25
+#: The share of an interval's work that it may be off where only rows that probe nothing, or everything, could
+#: mend that: the next intervals make up for it. The former lose more results than the latter gain.
+_LEFT_ALONE = 0.1
 #: How far the work may be from the planned one for that.
 _LEAST, _MOST = 0.2, 3.0
 
@@ -84,6 +87,7 @@ class Governor:
     def __init__(self, pace: Pace, level: float) -> None:
         """Start with the level that is planned, without what learning takes."""
         self._pace = pace
+        self._left_alone = _LEFT_ALONE * pace.interval
         self._horizon = max(_HORIZON * pace.interval, 1e-9)
         self.level = level
         self._allowed = self._spent = self._expected = 0.0
@@ -95,8 +99,15 @@ class Governor:
         self._allowed += allowed
         self._expected += allowed * (pace.taught + self.level)
         self._spent += work
+        left = self._allowed - self._spent
+        mixed = min(max(self._wanted(left), pace.cheap), pace.dear)
+        beyond = max(0.0, left - self._left_alone) + min(0.0, left + self._left_alone)
+        wanted = self._wanted(beyond) if beyond else mixed
+        self.level = mixed if pace.cheap <= wanted <= pace.dear else wanted
+
+    def _wanted(self, left: float) -> float:
+        """The level that makes up for what is left of the work, or for what is owed."""
         # How much more rows cost than they should, as far as that is known.
         dear = (self._spent + self._horizon) / (self._expected + self._horizon)
-        wanted = 1 + (self._allowed - self._spent) / self._horizon
-        self.level = max(0.0, min(max(wanted, _LEAST), _MOST) / dear - pace.taught)
-        self.level = min(self.level, pace.whole)
+        factor = min(max(1 + left / self._horizon, _LEAST), _MOST)
+        return min(max(0.0, factor / dear - self._pace.taught), self._pace.whole)

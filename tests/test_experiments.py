@@ -136,7 +136,7 @@ def test_work_stays_within_the_budget_of_other_joins(z, changes):
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_small_budget_is_kept_over_two_minutes(indexed):
-    spent, _ = spent_and_found(Policy(), 0.1, seed=41, indexed=indexed)
+    spent, _ = spent_and_found(Policy(), 0.1, seed=41, indexed=indexed, seconds=140)
     assert spent == pytest.approx(1, abs=0.05)
 
 

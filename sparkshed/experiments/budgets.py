@@ -26,14 +26,14 @@ POLICIES = {
 }
 #: How far what is spent may be from the budget, averaged over a run.
 CLOSE = 0.05
-RATE, WARM_UP, SECONDS = 80.0, 20.0, 140.0
+RATE, WARM_UP, SECONDS = 80.0, 20.0, 80.0
 CAMERAS = Cameras((0, 3, 7), (2, 2, 30))
 
 
 def budget(settings: Settings) -> Result:
     """Work over the budget, and the share of results, for every chooser with scans and with indexes.
 
-    The full work is an estimate from the rows that are shredded, so a run is two minutes long.
+    The full work is an estimate from the rows that are shredded, so a run has a minute to learn it.
     """
     seeds = [settings.seed + k for k in range(1 if settings.quick else 3)]
     policies = ["lagrange", "best_delta"] if settings.quick else list(POLICIES)
