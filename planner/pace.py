@@ -81,7 +81,7 @@ class Governor:
     1.0
     >>> governor.add(0, 20, 400.0)
     >>> round(governor.level, 2)
-    0.15
+    0.46
     """
 
     def __init__(self, pace: Pace, level: float) -> None:

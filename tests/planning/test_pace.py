@@ -16,15 +16,25 @@ def work_of(level: float, truth: float) -> float:
     return truth * (mix.share * levels[mix.more] + (1 - mix.share) * levels[mix.less]) + PACE.taught
 
 
-@pytest.mark.parametrize("truth", [0.3, 0.7, 1.0, 1.5, 3.0])
-def test_an_interval_takes_what_is_planned_whatever_rows_cost(truth):
+@pytest.mark.parametrize(
+    ("truth", "near"),
+    [
+        (0.7, 0.05),
+        (1.0, 0.001),
+        (1.5, 0.05),
+        pytest.param(0.3, 0.13, id="far"),
+        pytest.param(3.0, 0.13, id="farther"),
+    ],
+)
+def test_an_interval_takes_what_is_planned_whatever_rows_cost(truth, near):
+    """Beyond what both settings cost, a tenth is left to the next intervals."""
     governor, spent, allowed = Governor(PACE, 0.8), 0.0, 0.0
     for step in range(200):
         stream = step % 2
         work = PACE.promised[stream] * work_of(governor.level, truth)
         governor.add(stream, 1, work)
         spent, allowed = spent + work, allowed + PACE.promised[stream]
-    assert spent == pytest.approx(allowed, rel=0.05)
+    assert spent == pytest.approx(allowed, rel=near)
 
 
 def test_levels_are_mixed_from_the_settings_beside_them():
