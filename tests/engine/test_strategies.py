@@ -20,6 +20,7 @@ from sparkshed.engine.strategies.randomdrop import RandomDrop
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration, farthest
+from sparkshed.planner.pace import Pace
 from sparkshed.planner.slices import Span
 from sparkshed.workloads.cameras import camera_streams, camera_table
 
@@ -292,6 +293,9 @@ GRUB = Configuration(
 )
 
 
+#: Rows of the second stream may cost more than both settings do, and those of the others less.
+PACED = replace(GRUB, pace=Pace((12.0, 40.0, 5.0), 1500.0, 0.4, cheap=0.3, dear=0.8, whole=3.0))
+
 #: Two whole slices and a part of a third in one direction, some rows with a part of one in the other.
 SELECTED = Configuration(
     ((1,), (0,)),
@@ -309,6 +313,7 @@ SELECTED = Configuration(
     ("kind", "configuration"),
     [
         (GrubJoin, GRUB),
+        (GrubJoin, PACED),
         (RandomDrop, Configuration(GRUB.orders, 0.3, shred=0.1, keep=(0.5, 0.8, 0.7))),
         (Adaptive, SELECTED),
     ],
@@ -326,6 +331,16 @@ def test_the_interval_covers_the_true_share(kind, configuration):
     # An interval that always covers could be as wide as it likes: this one is not.
     widths = [c.interval[1] - c.interval[0] for c, _ in found]
     assert np.mean(widths) < 0.35
+
+
+def test_a_pace_makes_rows_probe_nothing_or_everything():
+    join = camera_join(3, window=4, basic=0.5, indexed=True)
+    strategy = GrubJoin(PACED, np.random.default_rng(0))
+    run(JoinOperator(join.spec, strategy), in_batches(cameras(m=3)))
+    rows = np.array([own.rows for own in strategy.tally.directions])
+    probed = np.array([own.harvested[:, 0] for own in strategy.tally.directions])
+    assert probed[:, 2].min() > 0, "some of each stream probe everything"
+    assert probed[0].sum() < 0.9 * (1 - PACED.shred) * rows[0], "and some nothing"
 
 
 SLICES = camera_join(3, window=4, basic=0.5).spec.slices
