@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import mul
 
@@ -102,20 +102,24 @@ class HarvestAdapter(Adapter):
         return min(1.0, max(throttle / _FARTHEST, min(corrected, throttle * _FARTHEST)))
 
     def _choose(self, learned: Learned, orders: Orders, throttle: float) -> Configuration:
-        limit = _DEAR_LESSON if self._policy.follows else _DEAR_WITH_PROMISE
-        thins = tuple(thins_for(direction, throttle, limit) for direction in learned.model.directions)
+        promised = not self._policy.follows
+        limit = _DEAR_WITH_PROMISE if promised else _DEAR_LESSON
+        thins = tuple(
+            thins_for(direction, throttle, limit, promised=promised) for direction in learned.model.directions
+        )
         sifts = tuple(
-            sifts_for(direction, own) for direction, own in zip(learned.model.directions, thins, strict=True)
+            sifts_for(direction, own, promised=promised)
+            for direction, own in zip(learned.model.directions, thins, strict=True)
         )
         tries = tuple(
             try_for(own, thin, self._policy.shred, throttle)
             for own, thin in zip(learned.model.directions, thins, strict=True)
         )
-        lessons = sum(
-            own.rate * lesson_work(own, thin, tried, sifts=sift)
-            for own, thin, sift, tried in zip(learned.model.directions, thins, sifts, tries, strict=True)
-        )
-        shred, budget = self._share_out(learned.model, lessons, throttle)
+        lessons = _lessons(learned.model, thins, tries, sifts)
+        # Rows that sift for the sake of a promise are fewer, so that learning takes no more work for it.
+        usual = map(sifts_for, learned.model.directions, thins)
+        fewer = _lessons(learned.model, thins, tries, usual) / lessons if lessons > 0 else 1.0
+        shred, budget = self._share_out(learned.model, lessons, fewer, throttle)
         corrected = self._corrected(learned.model)
         choice = choose(corrected, budget, self._policy.chooser, self._policy.metric)
         choice = filled(corrected, budget, choice)
@@ -166,10 +170,19 @@ class HarvestAdapter(Adapter):
         promised = tuple(total / full * own.full_cost / own.rate for own in model.directions)
         return Pace(promised, total, shred * lessons / total, cheap, dear, whole)
 
-    def _share_out(self, model: JoinModel, lessons: float, throttle: float) -> tuple[float, float]:
-        """The share of rows to shred, if all take so much work, and the budget if all others were all."""
+    def _share_out(
+        self, model: JoinModel, lessons: float, fewer: float, throttle: float
+    ) -> tuple[float, float]:
+        """The share of rows to shred, and the budget if all other rows were all rows.
+
+        Args:
+            model: What all of the join costs.
+            lessons: Work if all rows were shredded.
+            fewer: The share to shred of those that the policy asks for.
+            throttle: z.
+        """
         total = self._allowed(model, throttle)
-        shred = self._policy.shred * self._eager
+        shred = self._policy.shred * self._eager * fewer
         if shred * lessons > _MOST_TAUGHT * total and not self._policy.follows:
             shred = _MOST_TAUGHT * total / lessons
         left = max(total - shred * lessons, (1 - _MOST_TAUGHT) * total)
@@ -251,6 +264,16 @@ class HarvestAdapter(Adapter):
         costs = (dear, cheap, direction.full_cost / direction.rate)
         probed = sum(map(mul, counted.harvested[:, 0].tolist(), costs))
         return own.shred * shredded, probed / max(counted.rows, 1e-12)
+
+
+def _lessons(
+    model: JoinModel, thins: Sequence[Sequence[float]], tries: Sequence[float], sifts: Iterable[bool]
+) -> float:
+    """Work of all rows, if all were shredded."""
+    return sum(
+        own.rate * lesson_work(own, thin, tried, sifts=sift)
+        for own, thin, sift, tried in zip(model.directions, thins, sifts, tries, strict=True)
+    )
 
 
 def eagerness(model: JoinModel, corrected: JoinModel, choice: Choice) -> float:

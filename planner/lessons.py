@@ -13,7 +13,9 @@ _LESSONS = 8
 _TRIED = 0.01
 
 
-def thins_for(direction: DirectionModel, share: float, dear: float) -> tuple[float, ...]:
+def thins_for(
+    direction: DirectionModel, share: float, dear: float, *, promised: bool = False
+) -> tuple[float, ...]:
     """What share of each window a shredded row sees, to find a share of its results.
 
     Windows that are thinned alike show the most: as many results, of more rows. But the first windows
@@ -23,6 +25,7 @@ def thins_for(direction: DirectionModel, share: float, dear: float) -> tuple[flo
         direction: The model of the rows' direction.
         share: The share of results to be found.
         dear: How much more than its share of the work a shredded row may cost.
+        promised: Whether the full work must be known well, because a share of it is promised.
     """
     hops = len(direction.hops)
     limit = dear * share * direction.full_cost / direction.rate
@@ -30,20 +33,22 @@ def thins_for(direction: DirectionModel, share: float, dear: float) -> tuple[flo
         first = step / _LESSONS
         rest = (1 - first) / hops
         thins = (share ** (rest + first), *(share**rest for _ in range(hops - 1)))
-        if lesson_work(direction, thins, sifts=sifts_for(direction, thins)) <= limit:
+        if lesson_work(direction, thins, sifts=sifts_for(direction, thins, promised=promised)) <= limit:
             break
     return thins
 
 
-def sifts_for(direction: DirectionModel, thins: Sequence[float]) -> bool:
+def sifts_for(direction: DirectionModel, thins: Sequence[float], *, promised: bool = False) -> bool:
     """Whether a shredded row probes its first window as a whole and leaves out partners afterwards.
 
     The search in an index costs the same for a share of the window. What the row then touches in vain is
-    worth it as long as it costs no more than that: most of the work depends on what first hops find.
+    worth it as long as it costs no more than that: most of the work depends on what first hops find. Where a
+    share of the full work is promised, it is worth as much as all else that the row does.
     """
     first = direction.hops[0]
     in_vain = (1 - thins[0]) * sum(first.cost)
-    return len(direction.hops) > 1 and bool(0 < in_vain <= first.base)
+    worth = max(first.base, lesson_work(direction, thins) if promised else 0.0)
+    return len(direction.hops) > 1 and bool(0 < in_vain <= worth)
 
 
 def try_for(direction: DirectionModel, thins: Sequence[float], shred: float, share: float) -> float:
