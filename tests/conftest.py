@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 #: saves, and so do threads that clear up.
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+#: Halves of all tests that take about as long as each other; each has a Spark session of its own.
+PARTS = ["batch", "rest"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regen", action="store_true", help="rewrite the golden files with what comes out now")
-    parser.addoption(
-        "--part", choices=["spark", "rest"], help="only tests with the Spark session, or the rest"
-    )
+    parser.addoption("--part", choices=PARTS, help="only tests of batch queries on Spark, or the rest")
     parser.addoption("--long", action="store_true", help="all streaming statements, 25 crashes, a long run")
 
 
@@ -45,10 +46,16 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["SPARK_HOME"] = home.name
 
 
+def part_of(item: pytest.Item) -> str:
+    """Streaming queries run beside the tests without Spark: batch queries take as long as both of them."""
+    streams = item.path.is_relative_to(Path(__file__).with_name("streaming"))
+    return "batch" if "spark" in getattr(item, "fixturenames", ()) and not streams else "rest"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that are marked `long` run with --long only, and one part of all tests, if that is asked for."""
     if part := config.getoption("--part"):
-        asked = [("spark" in getattr(item, "fixturenames", ())) == (part == "spark") for item in items]
+        asked = [part_of(item) == part for item in items]
         config.hook.pytest_deselected(items=[i for i, own in zip(items, asked, strict=True) if not own])
         items[:] = [item for item, own in zip(items, asked, strict=True) if own]
     if not config.getoption("--long"):

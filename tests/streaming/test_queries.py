@@ -43,6 +43,23 @@ def feeds(answer, enabled, four_files, tmp_path):
     return enabled, tmp_path, answer
 
 
+@pytest.fixture(scope="module")
+def short_answer(spark, four_files, tmp_path_factory):
+    """The join of the first two files of both streams."""
+    folder = tmp_path_factory.mktemp("short")
+    copied(four_files, folder, range(2))
+    as_tables(spark, folder, ["a", "b"])
+    return multiset(spark.sql(TEXT.format(hint="")))
+
+
+@pytest.fixture
+def short(short_answer, enabled, four_files, tmp_path):
+    """Two streams of two files, where more would show no more, and what the join of them is."""
+    copied(four_files, tmp_path, range(2))
+    as_streams(enabled, tmp_path, ["a", "b"])
+    return enabled, tmp_path, short_answer
+
+
 def start(frame, folder: Path, **trigger):
     writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     return writer.trigger(**(trigger or {"availableNow": True})).start()
@@ -67,8 +84,8 @@ def finished(query, *, again: bool = False):
     return query
 
 
-def test_a_session_at_sparks_defaults_stays_as_it_is(feeds):
-    spark, folder, whole = feeds
+def test_a_session_at_sparks_defaults_stays_as_it_is(short):
+    spark, folder, whole = short
     partitions, provider = "spark.sql.shuffle.partitions", "spark.sql.streaming.stateStore.providerClass"
     before = {key: spark.conf.get(key) for key in (partitions, provider)}
     spark.conf.set(partitions, "200")
@@ -89,8 +106,8 @@ CONTEXT = "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBas
 
 
 @pytest.mark.parametrize("wanted", [None, CONTEXT])
-def test_a_checkpoint_on_a_local_disk_starts_no_processes_unless_the_user_says_how(feeds, wanted):
-    spark, folder, _ = feeds
+def test_a_checkpoint_on_a_local_disk_starts_no_processes_unless_the_user_says_how(short, wanted):
+    spark, folder, _ = short
     if wanted:
         spark.conf.set(FILES, wanted)
     try:
@@ -114,8 +131,8 @@ def test_files_elsewhere_are_left_to_spark(enabled):
     assert enabled.conf.get(FILES, None) is None
 
 
-def test_a_start_that_fails_leaves_nothing_behind(feeds):
-    spark, folder, whole = feeds
+def test_a_start_that_fails_leaves_nothing_behind(short):
+    spark, folder, whole = short
     frame = spark.sql(TEXT.format(hint=hint("grubjoin")))
     before = dict(spark.conf.getAll)
     with pytest.raises(Exception, match="no_such_sink"):
@@ -126,8 +143,8 @@ def test_a_start_that_fails_leaves_nothing_behind(feeds):
     eventually(lambda: not driver._takers())
 
 
-def test_figures_that_cannot_be_taken_in_are_logged_and_the_join_goes_on(feeds, monkeypatch, caplog):
-    spark, folder, whole = feeds
+def test_figures_that_cannot_be_taken_in_are_logged_and_the_join_goes_on(short, monkeypatch, caplog):
+    spark, folder, whole = short
 
     def fail(run, batch):
         raise ZeroDivisionError
@@ -247,8 +264,8 @@ def test_a_restart_remembers_what_was_learned(feeds):
     assert loop.adapter.learned is not None
 
 
-def test_another_query_on_the_same_checkpoint_is_refused(feeds):
-    spark, folder, _ = feeds
+def test_another_query_on_the_same_checkpoint_is_refused(short):
+    spark, folder, _ = short
     finished(start(spark.sql(TEXT.format(hint=hint("exact"))), folder))
     write(folder / "more", rows_of(Random(1), 5, 10, 24), [])
     for name in "ab":
@@ -258,8 +275,8 @@ def test_another_query_on_the_same_checkpoint_is_refused(feeds):
         start(spark.sql(changed), folder).awaitTermination()
 
 
-def test_a_join_that_sheds_is_not_continued_exactly(feeds):
-    spark, folder, _ = feeds
+def test_a_join_that_sheds_is_not_continued_exactly(short):
+    spark, folder, _ = short
     finished(start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder))
     with pytest.raises(
         sparkshed.PlanError, match=r"by a join that sheds.*this is an exact.*checkpointLocation"
@@ -272,8 +289,8 @@ def test_a_join_that_sheds_is_not_continued_exactly(feeds):
         start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder / "exact")
 
 
-def test_keys_that_are_null_match_nothing_and_errors_are_sparks_own(feeds):
-    spark, folder, _ = feeds
+def test_keys_that_are_null_match_nothing_and_errors_are_sparks_own(short):
+    spark, folder, _ = short
     text = f"SELECT {{hint}} a.id i, b.id j FROM a JOIN b ON a.k = b.k AND a.tags[0] = b.tags[1] AND {W}"
     broken = text.replace("a.tags[0]", "a.tags[7]")
     as_tables(spark, folder, ["a", "b"])
