@@ -13,7 +13,7 @@ from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.throttle import BatchThrottle
 from sparkshed.planner.wire import tally_from_json, tally_to_json
 
-#: A batch that takes longer than its input lasted, by this factor or more, calls for a decision at once.
+#: Hosts that had to shed more than they were told, by this factor or more, call for a decision at once.
 _BEHIND = 0.9
 #: A throttle that is open farther than it was asked for, by this factor or more, calls for one, too.
 _AHEAD = 2.0
@@ -106,7 +106,7 @@ class ControlLoop:
         if not self._plan.follows or reports[0].version != self.version:
             return False
         told = self._asked[self.version][1]
-        return self.throttle.beta < _BEHIND or any(own.throttle < _BEHIND * told for own in reports)
+        return self.throttle.is_late or any(own.throttle < _BEHIND * told for own in reports)
 
     def _far_ahead(self, reports: Sequence[Report]) -> bool:
         """Whether the last decision is in force, and much less than there is time for."""

@@ -108,6 +108,8 @@ class BatchThrottle:
         floor: z never falls below it.
         z: The share of the full work for the next batch.
         beta: Rows processed per second of the last batch over rows arrived per second.
+        is_late: Whether the last batch took longer than its input lasted, and longer than batches are planned
+            to. One that is only longer than the one before it is not.
         allowed: Share of the time that the next batch's input lasted which its work may take.
         fixed: a, seconds.
         unit: c, seconds per work unit. Zero until a batch with work was seen.
@@ -124,6 +126,7 @@ class BatchThrottle:
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
     allowed: float = field(default=1.0, init=False)
+    is_late: bool = field(default=False, init=False)
     _needed: float = field(default=0.0, init=False, repr=False)
     _shortest: float = field(default=0.0, init=False, repr=False)
     _ahead: int = field(default=0, init=False, repr=False)
@@ -173,6 +176,7 @@ class BatchThrottle:
             self._trust(work, engine)
         lasted = rows / arriving if arriving > 0 else inf
         self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
+        self.is_late = self.beta < _KEEPS_UP and duration > self.span
         needed = self._expected(self.unit * full_work / lasted if rows > 0 else 0.0)
         self.allowed = self._allowed(duration)
         target = self.allowed / needed if needed > 0 else inf
@@ -188,7 +192,7 @@ class BatchThrottle:
         self._shortest = min(duration, _LONGER * self._shortest) if self._shortest else duration
         spent = max(self.unit * work, duration - self._shortest)
         room = self.allowed * max(self.span, duration) / spent if spent > 0 else 1.0
-        self._ahead = self._ahead + 1 if self.beta >= _KEEPS_UP and room > _AHEAD else 0
+        self._ahead = self._ahead + 1 if not self.is_late and room > _AHEAD else 0
         return max(self.boost, sqrt(room)) if self._ahead > 1 else self.boost
 
     def _allowed(self, duration: float) -> float:

@@ -99,9 +99,8 @@ class Steering:
             # small that single rows, of which few are kept, may cost more than a portion should.
             lags = self._adapter is not None and self._adapter.lags and self._manifest.decision is not None
             return STEPS if lags else _MORE_STEPS
-        if self._is_new:
-            return STEPS
-        return 1 if expected <= _LIGHT else _FEWER_STEPS
+        # A new decision is watched, but portions cost time of their own, and hosts get one every few batches.
+        return 1 if expected <= _LIGHT and not self._is_new else _FEWER_STEPS
 
     def go_on(self, portion: Mapping[int, pa.Table], efforts: Sequence[float]) -> None:
         """Plan for the rest of the batch, after a portion that took so much effort, by direction."""
