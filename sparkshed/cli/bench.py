@@ -28,6 +28,11 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
 }
 
 
+#: Length of the streams. Windows of 20 s whose rows meet 15 s later are full after 35 s; half of a run under
+#: overload is to come after that.
+_SECONDS, _OVERLOAD = 60.0, 110.0
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("name", choices=sorted(BENCHES), help="which benchmark")
@@ -36,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--repeats", type=int, default=3, help="runs of each engine (default: %(default)s)")
     one = parser.add_argument_group("join, microbatches, soak, streaming")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
-    one.add_argument("--seconds", type=float, default=60, help="length of the streams")
+    one.add_argument(
+        "--seconds", type=float, help=f"length of the streams (default: 60; streaming: {_OVERLOAD:g})"
+    )
     many = parser.add_argument_group("kernels, growth, memory, policies")
     names = [case.name for case in CASES]
     many.add_argument("--workload", action="append", choices=names, help="only this one (kernels)")
@@ -70,7 +77,7 @@ def _progress(line: str) -> None:
 
 def _join(args: argparse.Namespace) -> Sections:
     with local_session(args.master, extra=_ROOMY) as spark:
-        return {"rows": BENCHES["join"](spark, args.rate, args.seconds, args.repeats)}
+        return {"rows": BENCHES["join"](spark, args.rate, args.seconds or _SECONDS, args.repeats)}
 
 
 def _kernels(args: argparse.Namespace) -> Sections:
@@ -98,17 +105,18 @@ def _policies(args: argparse.Namespace) -> Sections:
 
 def _soak(args: argparse.Namespace) -> Sections:
     with local_session(args.master, extra=_ROOMY) as spark:
-        return {"rows": BENCHES["soak"](spark, args.rate, args.seconds, _progress)}
+        return {"rows": BENCHES["soak"](spark, args.rate, args.seconds or _SECONDS, _progress)}
 
 
 def _streaming(args: argparse.Namespace) -> Sections:
     with local_session(args.master, extra=_ROOMY) as spark:
-        return {"rows": BENCHES["streaming"](spark, args.seconds, _progress)}
+        return {"rows": BENCHES["streaming"](spark, args.seconds or _OVERLOAD, _progress)}
 
 
 def _microbatches(args: argparse.Namespace) -> Sections:
     with local_session(args.master, extra=_ROOMY) as spark:
-        rows = BENCHES["microbatches"](spark, args.rate, args.seconds, args.repeats, _progress)
+        seconds = args.seconds or _SECONDS
+        rows = BENCHES["microbatches"](spark, args.rate, seconds, args.repeats, _progress)
     return {"rows": rows}
 
 

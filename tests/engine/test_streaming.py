@@ -407,6 +407,19 @@ def test_light_batches_are_joined_at_once(monkeypatch):
     assert cut == [64, 1, 64], "too much to be sure"
 
 
+def test_a_new_decision_is_watched_in_a_few_portions(monkeypatch):
+    join = camera_join(3)
+    shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
+    plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
+    cut = []
+    monkeypatch.setattr(steering, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
+    first, second, third = cut_by_time(cameras(30, 100), 30, 10)
+    everything = Configuration(join.spec.orders, shred=0.1)
+    for batch, decision in ((first, None), (second, Decision(1, everything, most=1e9)), (third, None)):
+        step(plan, store, batch, decision)
+    assert cut == [64, 4, 1]
+
+
 def test_the_same_seed_gives_the_same_results_on_any_worker():
     join = camera_join(3)
     half = Configuration(join.spec.orders, 0.3, shred=0.3, keep=(0.5, 0.5, 0.5))

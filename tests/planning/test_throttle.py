@@ -201,6 +201,17 @@ def test_an_accident_is_forgotten_and_two_of_them_are_none():
     assert throttle.unit > 1.5 * known[1]
 
 
+def test_a_batch_that_is_only_longer_than_the_one_before_it_is_not_late():
+    throttle = BatchThrottle(interval=1.0)
+    throttle.update(work=10, duration=0.6, rows=100, arriving=100, full_work=10)
+    assert not throttle.is_late
+    # It has the rows of the 0.6 s before it, and is done before the next trigger.
+    throttle.update(work=10, duration=0.8, rows=60, arriving=100, full_work=10)
+    assert throttle.beta == pytest.approx(0.75) and not throttle.is_late
+    throttle.update(work=10, duration=1.5, rows=100, arriving=100, full_work=10)
+    assert throttle.is_late
+
+
 def test_what_waits_becomes_less():
     throttle = BatchThrottle(interval=1.0)
     throttle.update(work=0, duration=0.1, rows=0, arriving=0, full_work=0)
