@@ -11,6 +11,8 @@ from sparkshed.planner.harvest.model import DirectionModel
 _LESSONS = 8
 #: The share of the work that may be spent on windows that are not first in an order.
 _TRIED = 0.01
+#: Where a shredded row sees less than this share of its first window, seeing all of it tells much more of it.
+_LITTLE = 0.5
 
 
 def thins_for(
@@ -43,11 +45,13 @@ def sifts_for(direction: DirectionModel, thins: Sequence[float], *, promised: bo
 
     The search in an index costs the same for a share of the window. What the row then touches in vain is
     worth it as long as it costs no more than that: most of the work depends on what first hops find. Where a
-    share of the full work is promised, it is worth as much as all else that the row does.
+    share of the full work is promised, and little of the window would be seen otherwise, it is worth as much
+    as all else that the row does.
     """
     first = direction.hops[0]
     in_vain = (1 - thins[0]) * sum(first.cost)
-    worth = max(first.base, lesson_work(direction, thins) if promised else 0.0)
+    known = lesson_work(direction, thins) if promised and thins[0] < _LITTLE else 0.0
+    worth = max(first.base, known)
     return len(direction.hops) > 1 and bool(0 < in_vain <= worth)
 
 
