@@ -143,7 +143,10 @@ class HarvestAdapter(Adapter):
             thins=thins,
             sifts=sifts,
             tries=tries,
-            pace=self._pace(learned.model, corrected, choice, shred, lessons),
+            # Rows that all probe everything do so.
+            pace=self._pace(learned.model, corrected, choice, shred, lessons)
+            if any((*dear, *cheap))
+            else None,
         )
         return self._saving(found) if self._policy.save_memory else found
 

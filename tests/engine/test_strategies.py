@@ -297,6 +297,14 @@ GRUB = Configuration(
 #: Rows of the second stream may cost more than both settings do, and those of the others less.
 PACED = replace(GRUB, pace=Pace((12.0, 40.0, 5.0), 1500.0, 0.4, cheap=0.3, dear=0.8, whole=3.0))
 
+#: Rows of one stream probe everything, unless that is too dear.
+PACED_WHOLE = replace(
+    PACED,
+    dear=(None, *GRUB.dear[1:]),
+    cheap=(None, *GRUB.cheap[1:]),
+    pace=Pace((3.0, 3.0, 3.0), 500.0, 0.1, cheap=0.8, dear=0.9, whole=3.0),
+)
+
 #: Two whole slices and a part of a third in one direction, some rows with a part of one in the other.
 SELECTED = Configuration(
     ((1,), (0,)),
@@ -315,6 +323,7 @@ SELECTED = Configuration(
     [
         (GrubJoin, GRUB),
         (GrubJoin, PACED),
+        (GrubJoin, PACED_WHOLE),
         (RandomDrop, Configuration(GRUB.orders, 0.3, shred=0.1, keep=(0.5, 0.8, 0.7))),
         (Adaptive, SELECTED),
     ],

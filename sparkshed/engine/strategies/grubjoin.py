@@ -115,7 +115,8 @@ class GrubJoin(Learning):
         if sifts:
             found = self._first_partials(origin) - before
             self.tally.directions[origin].sifted += (1 - thins[0]) * found
-        if not full or any(store.weights is not None for store in self.stores):
+        whole = all(own.everything for own in coverages)
+        if not whole or any(store.weights is not None for store in self.stores):
             self.missed(shred.completeness())
         yield from self.explore(origin, rows, 1.0 if full else configuration.tries[origin])
 
