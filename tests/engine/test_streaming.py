@@ -391,12 +391,16 @@ def test_a_batch_is_one_piece_for_each_basic_window():
     assert len(windows) == len(set(windows)) <= 3 * 5
 
 
-def test_light_batches_are_joined_at_once(monkeypatch):
-    join = camera_join(3)
+def watched(monkeypatch):
+    """A plan that follows the load, a store, and into how many portions each batch is cut."""
+    join, cut = camera_join(3), []
     shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
-    plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
-    cut = []
     monkeypatch.setattr(steering, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
+    return plan_of(join.spec, shedding, follows=True), MemoryStore(), cut
+
+
+def test_light_batches_are_joined_at_once(monkeypatch):
+    plan, store, cut = watched(monkeypatch)
     first, second, third = cut_by_time(cameras(30, 100), 30, 10)
     step(plan, store, first)
     assert cut == [64], "nothing is known of the first one"
@@ -408,13 +412,9 @@ def test_light_batches_are_joined_at_once(monkeypatch):
 
 
 def test_a_new_decision_is_watched_in_a_few_portions(monkeypatch):
-    join = camera_join(3)
-    shedding = replace(shedding_of(join, 1.0), policy=Policy(follows=True))
-    plan, store = plan_of(join.spec, shedding, follows=True), MemoryStore()
-    cut = []
-    monkeypatch.setattr(steering, "portions", lambda spec, rows, most: cut.append(most) or iter([rows]))
+    plan, store, cut = watched(monkeypatch)
     first, second, third = cut_by_time(cameras(30, 100), 30, 10)
-    everything = Configuration(join.spec.orders, shred=0.1)
+    everything = Configuration(plan.spec.orders, shred=0.1)
     for batch, decision in ((first, None), (second, Decision(1, everything, most=1e9)), (third, None)):
         step(plan, store, batch, decision)
     assert cut == [64, 4, 1]
