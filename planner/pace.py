@@ -77,10 +77,10 @@ class Governor:
     >>> pace = Pace((10.0,), 1000.0, 0.0, cheap=0.5, dear=1.5, whole=3.0)
     >>> governor = Governor(pace, 1.0)
     >>> governor.add(0, 20, 200.0)
-    >>> governor.level
+    >>> governor.follow()
     1.0
     >>> governor.add(0, 20, 400.0)
-    >>> round(governor.level, 2)
+    >>> round(governor.follow(), 2)
     0.46
     """
 
@@ -94,16 +94,24 @@ class Governor:
 
     def add(self, stream: int, rows: float, work: float) -> None:
         """Rows of a stream were joined, and took so much work."""
-        pace = self._pace
-        allowed = rows * pace.promised[stream]
+        allowed = rows * self._pace.promised[stream]
         self._allowed += allowed
-        self._expected += allowed * (pace.taught + self.level)
+        self._expected += allowed * (self._pace.taught + self.level)
         self._spent += work
+
+    def follow(self) -> float:
+        """The level of the next rows.
+
+        Slices may be chosen for one stream and none for another, so what rows of one stream cost, over what
+        is promised for them, says nothing: this is for when rows of all streams were joined.
+        """
+        pace = self._pace
         left = self._allowed - self._spent
         mixed = min(max(self._wanted(left), pace.cheap), pace.dear)
         beyond = max(0.0, left - self._left_alone) + min(0.0, left + self._left_alone)
         wanted = self._wanted(beyond) if beyond else mixed
         self.level = mixed if pace.cheap <= wanted <= pace.dear else wanted
+        return self.level
 
     def _wanted(self, left: float) -> float:
         """The level that makes up for what is left of the work, or for what is owed."""

@@ -33,6 +33,7 @@ def test_an_interval_takes_what_is_planned_whatever_rows_cost(truth, near):
         stream = step % 2
         work = PACE.promised[stream] * work_of(governor.level, truth)
         governor.add(stream, 1, work)
+        governor.follow()
         spent, allowed = spent + work, allowed + PACE.promised[stream]
     assert spent == pytest.approx(allowed, rel=near)
 
@@ -48,6 +49,7 @@ def test_settings_that_are_everything_leave_nothing_to_add():
     pace = Pace((10.0,), 100.0, 0.0, cheap=1.0, dear=1.0, whole=1.0)
     governor = Governor(pace, 1.0)
     governor.add(0, 5, 1.0)
+    governor.follow()
     assert governor.level == 1.0 and pace.mix(governor.level).more == DEAR
 
 

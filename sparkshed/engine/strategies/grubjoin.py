@@ -49,6 +49,12 @@ class GrubJoin(Learning):
         if self._governor is not None:
             self._governor.add(origin, self._joined, work)
 
+    def settle(self) -> Completeness:
+        """What share was delivered; the next rows make up for what these cost."""
+        if self._governor is not None:
+            self._governor.follow()
+        return super().settle()
+
     def reaches(self, origin: int) -> Mapping[int, Sequence[Reach]]:
         """The slices that are harvested; everything in time where rows may be shredded."""
         chosen = harvested(self.configuration, origin)
