@@ -9,6 +9,7 @@ from typing import Any
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
+from sparkshed.planner.pace import Pace
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.throttle import BatchThrottle
 from sparkshed.planner.wire import tally_from_json, tally_to_json
@@ -19,6 +20,8 @@ _BEHIND = 0.9
 _AHEAD = 2.0
 #: A throttle that changes by less than this share is not worth a new decision.
 _NOTICED = 0.02
+#: And hosts keep to a pace that is off by less than this, since they follow what rows cost.
+_OFF_PACE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,21 +180,8 @@ class ControlLoop:
             getattr(last, name) == getattr(configuration, name)
             for name in ("orders", "dear", "cheap", "partly", "horizons", "sifts")
         )
-        moved = max(
-            abs(new - old) / max(old, 1e-9)
-            for new, old in zip(
-                (
-                    configuration.throttle,
-                    configuration.mix,
-                    configuration.shred,
-                    *configuration.keep,
-                    *configuration.rear,
-                ),
-                (last.throttle, last.mix, last.shred, *last.keep, *last.rear),
-                strict=True,
-            )
-        )
-        return not same or moved > _NOTICED
+        moved = _moved(_shares(last), _shares(configuration))
+        return not same or moved > _NOTICED or _off_pace(last.pace, configuration.pace)
 
     def do_everything(self) -> Decision:
         """The decision that a run begins with which does all the work, whatever an earlier one decided."""
@@ -242,3 +232,20 @@ class ControlLoop:
             self.throttle.z = remembered["z"]
             self._asked[version] = (remembered["z"], configuration.throttle)
         self.throttle.fixed, self.throttle.unit = remembered["fixed"], remembered["unit"]
+
+
+def _shares(configuration: Configuration) -> tuple[float, ...]:
+    own = configuration
+    return own.throttle, own.mix, own.shred, *own.keep, *own.rear
+
+
+def _off_pace(last: Pace | None, new: Pace | None) -> bool:
+    """Whether rows may cost something else than hosts know, as slices do whose rate changed."""
+    if last is None or new is None:
+        return last is not new
+    return _moved((last.interval, *last.promised), (new.interval, *new.promised)) > _OFF_PACE
+
+
+def _moved(old: Sequence[float], new: Sequence[float]) -> float:
+    """The largest change of a number, as a share of what it was."""
+    return max(abs(now - then) / max(then, 1e-9) for now, then in zip(new, old, strict=True))

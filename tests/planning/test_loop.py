@@ -70,6 +70,20 @@ def test_what_does_not_change_is_not_decided_again(taken):
     assert loop.z == 1
 
 
+@pytest.mark.parametrize(("rate", "told"), [(1.05, False), (10.0, True), (0.1, True)])
+def test_hosts_hear_of_rows_that_may_cost_something_else(taken, rate, told, monkeypatch):
+    """At ten times the rate the same slices have ten times the rows."""
+    loop = ControlLoop(bursts.plan_of(camera_join(3), follows=False, budget=0.5))
+    decisions = [loop.observe(reports, timing) for reports, timing in taken]
+    last = [own for own in decisions if own is not None][-1].configuration
+    promised = tuple(rate * own for own in last.pace.promised)
+    changed = replace(last, pace=replace(last.pace, promised=promised))
+    monkeypatch.setattr(loop.adapter, "adapt", lambda *_, **__: changed)
+    reports, timing = taken[-1]
+    decision = loop.observe(reports, replace(timing, ended=timing.ended + 10))
+    assert (decision is not None) is told
+
+
 def test_batches_without_rows_decide_nothing(taken):
     plan = bursts.plan_of(camera_join(3), follows=False, budget=0.5)
     loop = ControlLoop(plan)

@@ -38,6 +38,16 @@ def test_an_interval_takes_what_is_planned_whatever_rows_cost(truth, near):
     assert spent == pytest.approx(allowed, rel=near)
 
 
+def test_rows_of_one_stream_alone_do_not_change_what_those_of_the_others_do():
+    """All slices may be those of one direction: its rows cost more than their share, the others less."""
+    governor = Governor(PACE, 0.8)
+    for _ in range(20):
+        governor.add(0, 10, 390.0)
+        assert governor.level == 0.8
+        governor.add(1, 10, 10.0)
+        assert governor.follow() == pytest.approx(0.8)
+
+
 def test_levels_are_mixed_from_the_settings_beside_them():
     for level in (0.0, 0.1, 0.4, 0.9, 1.2, 5.0, 8.0):
         assert work_of(level, 1.0) == pytest.approx(level + PACE.taught)
