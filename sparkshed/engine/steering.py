@@ -12,7 +12,7 @@ its end.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +30,8 @@ from sparkshed.planner.wire import configuration_from_json, configuration_to_jso
 _MORE_STEPS, _FEWER_STEPS = 64, 4
 #: A batch that is expected to take less than this share of its limit need not be watched.
 _LIGHT = 0.25
+#: The first decisions are made while windows fill, and say least of what the next batch will take.
+_EARLY = 3
 
 
 class Steering:
@@ -65,10 +67,11 @@ class Steering:
         if decision is not None:
             manifest.decision = decision
         self._most: float | None = None
+        self._version = 0
         self._alone = manifest.decision is None
         if manifest.decision is not None:
             own = Decision.from_json(manifest.decision)
-            self._most = own.most
+            self._most, self._version = own.most, own.version
             strategy.configure(own.configuration)
         elif manifest.own is not None:
             strategy.configure(configuration_from_json(manifest.own))
@@ -93,13 +96,19 @@ class Steering:
     def _steps(self) -> int:
         if not self._plan.follows:
             return STEPS if self._alone else 1
-        expected = self._progress.expected(self.told)
-        if expected is None or expected > 1 or (self._alone and self._manifest.own is not None):
-            # As long as nobody knows what rows cost, or where it is too much, portions are small; not so
-            # small that single rows, of which few are kept, may cost more than a portion should.
-            lags = self._adapter is not None and self._adapter.lags and self._manifest.decision is not None
-            return STEPS if lags else _MORE_STEPS
-        # A new decision is watched, but portions cost time of their own, and hosts get one every few batches.
+        expected, decided = self._progress.expected(self.told), self._manifest.decision is not None
+        lags = self._adapter is not None and self._adapter.lags and decided
+        # As long as nobody knows what rows cost, or where it is too much, portions are small; not so small
+        # that single rows, of which few are kept, may cost more than a portion should.
+        most = STEPS if lags else _MORE_STEPS
+        if expected is None or (self._alone and self._manifest.own is not None):
+            return most
+        if expected > 1:
+            # They cost time of their own, so a batch that is hardly too much has fewer of them.
+            return min(most, ceil(STEPS * expected)) if decided else most
+        if self._is_new and self._version <= _EARLY:
+            return STEPS
+        # A new decision is watched, and hosts get one every few batches.
         return 1 if expected <= _LIGHT and not self._is_new else _FEWER_STEPS
 
     def go_on(self, portion: Mapping[int, pa.Table], efforts: Sequence[float]) -> None:

@@ -411,13 +411,28 @@ def test_light_batches_are_joined_at_once(monkeypatch):
     assert cut == [64, 1, 64], "too much to be sure"
 
 
-def test_a_new_decision_is_watched_in_a_few_portions(monkeypatch):
+@pytest.mark.parametrize(("version", "most", "portions"), [(10, 1e9, 4), (1, 1e9, 16)])
+def test_a_new_decision_is_watched_in_a_few_portions_and_the_first_ones_in_more(
+    version, most, portions, monkeypatch
+):
     plan, store, cut = watched(monkeypatch)
     first, second, third = cut_by_time(cameras(30, 100), 30, 10)
     everything = Configuration(plan.spec.orders, shred=0.1)
-    for batch, decision in ((first, None), (second, Decision(1, everything, most=1e9)), (third, None)):
-        step(plan, store, batch, decision)
-    assert cut == [64, 4, 1]
+    decision = Decision(version, everything, most=most)
+    for batch, new in ((first, None), (second, decision), (third, None)):
+        step(plan, store, batch, new)
+    assert cut == [64, portions, 1]
+
+
+def test_a_batch_that_is_hardly_too_much_has_fewer_portions_than_one_that_is_far_too_much(monkeypatch):
+    plan, store, cut = watched(monkeypatch)
+    first, second, third = cut_by_time(cameras(30, 100), 30, 10)
+    everything = Configuration(plan.spec.orders, shred=0.1)
+    step(plan, store, first)
+    cost = sum(Manifest.from_bytes(store.manifest).effort) / 3
+    step(plan, store, second, Decision(10, everything, most=cost / 1.5))
+    step(plan, store, third, Decision(11, everything, most=cost / 1000))
+    assert 16 < cut[1] < 64 == cut[2]
 
 
 def test_the_same_seed_gives_the_same_results_on_any_worker():
