@@ -91,14 +91,13 @@ class BatchThrottle:
         |<-- a: fixed -->|<-- c·work: z decides -->|   |
                                                      headroom
 
-    a and c are fitted to the last batches. Rows cost something, too, however little is done with them,
-    and more rows mean more work, so a fit may take the one for the other; the engine's own clock says
-    what the work can have cost at most, and at least. If the fixed cost alone takes more than a given
-    share of the interval, the throttle plans for longer batches, where it weighs less, instead of
-    shedding everything. z shrinks at once, by more where the load grows, as it does while windows fill.
-    It opens by the boost, or by half of the way (in the logarithm) where several batches left much of
-    their time, as after a burst. A first batch without work shows the fixed cost at once; otherwise it is
-    learned when the work changes.
+    a and c are fitted to the last batches. Rows cost something, too, however little is done with them, and
+    more rows mean more work, so a fit may take the one for the other; the engine's own clock says what the
+    work can have cost at most. If the fixed cost alone takes more than a given share of the interval, the
+    throttle plans for longer batches, where it weighs less, instead of shedding everything. z shrinks at
+    once, by more where the load grows, as it does while windows fill. It opens by the boost, or by half of
+    the way (in the logarithm) where several batches left much of their time, as after a burst. A first batch
+    without work shows the fixed cost at once; otherwise it is learned when the work changes.
 
     Attributes:
         boost: γ, by which z grows when it is nearly right.
@@ -129,9 +128,7 @@ class BatchThrottle:
     allowed: float = field(default=1.0, init=False)
     is_late: bool = field(default=False, init=False)
     _needed: float = field(default=0.0, init=False, repr=False)
-    _rise: float = field(default=1.0, init=False, repr=False)
     _shortest: float = field(default=0.0, init=False, repr=False)
-    _quickest: float = field(default=0.0, init=False, repr=False)
     _ahead: int = field(default=0, init=False, repr=False)
     _stumbled: bool = field(default=False, init=False, repr=False)
     _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
@@ -210,14 +207,10 @@ class BatchThrottle:
         return max(_LEAST_ALLOWED, self.headroom * sqrt(self.span / waits) - self.fixed / waits)
 
     def _expected(self, needed: float) -> float:
-        """The share of the time that all of the work may take in the next batch, if it grows as it did.
-
-        Single batches have more work than others by chance. A load grows that did so twice.
-        """
+        """The share of the time that all of the work may take in the next batch, if it grows as it did."""
         rise = needed / self._needed if self._needed > 0 else 1.0
-        self._needed, self._rise, last = needed, rise, self._rise
-        growing = min(rise, last, _STEEPEST)
-        return needed * growing**_SLOWING if growing > _STEADY else needed
+        self._needed = needed
+        return needed * min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else needed
 
     def _learn(self, work: float, duration: float) -> None:
         """Splits durations into fixed cost and work."""
@@ -245,20 +238,10 @@ class BatchThrottle:
             self.unit = unit if self.unit == 0 else self.memory * self.unit + (1 - self.memory) * unit
 
     def _trust(self, work: float, engine: float) -> None:
-        """The engine's clock: work costs that at most, and as much again for what comes after it.
-
-        It costs no less than in the batch that did most of it in its time, since a batch has other things
-        to do. A fit to batches of which some were slow for no reason may find that work is free.
-        """
-        if work <= 0:
-            return
-        own = engine / work
-        self._quickest = min(own, _LONGER * self._quickest) if self._quickest else own
-        unit = min(max(self.unit, _AT_LEAST * self._quickest), _AFTERWARDS * own)
-        if unit != self.unit:
-            rest = self._fit.duration - unit * self._fit.work
-            self.fixed = max(self.fixed, rest) if unit < self.unit else min(self.fixed, max(0.0, rest))
-            self.unit = unit
+        """The engine's clock: work costs that at most, and as much again for what comes after it."""
+        if work > 0 and self.unit > _AFTERWARDS * engine / work:
+            self.unit = _AFTERWARDS * engine / work
+            self.fixed = max(self.fixed, self._fit.duration - self.unit * self._fit.work)
 
 
 class _Fit:
@@ -320,13 +303,12 @@ _SLOWING = (
 )
 _LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much waits
 _AHEAD = 1.5  # batches whose work could be more by this factor leave room
-_LONGER = 1.05  # the shortest batch, and the quickest, is taken to become longer by this factor per batch
+_LONGER = 1.05  # the shortest batch is taken to become longer by this factor from batch to batch
 _KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is one that keeps up
 _SLOW = 1.5  # a batch that takes longer than expected by this factor does so for more than noise
 _TOO_SLOW = 2.2  # and by this one, it is no accident
 _USUAL = 0.5  # a batch with less than this share of the usual work says little of what work costs
 _LONGEST = 4.0  # seconds that batches are planned for at most, or intervals, if these are longer than that
-_AT_LEAST = 0.8  # work is counted, and its parts do not all take the same time
 _AFTERWARDS = 2.0  # results are passed on, which takes as long as finding them, at most
 _SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
 
