@@ -14,8 +14,9 @@ from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.throttle import BatchThrottle
 from sparkshed.planner.wire import tally_from_json, tally_to_json
 
-#: Hosts that had to shed more than they were told, by this factor or more, call for a decision at once.
-_BEHIND = 0.9
+#: A throttle that is closer than it was asked for, by this factor or more, calls for a decision at once, and
+#: so do hosts that had to shed more than they were told.
+_BEHIND = 0.8
 #: A throttle that is open farther than it was asked for, by this factor or more, calls for one, too.
 _AHEAD = 2.0
 #: A throttle that changes by less than this share is not worth a new decision.
@@ -108,8 +109,8 @@ class ControlLoop:
         """Whether the last decision is in force, and not enough."""
         if not self._plan.follows or reports[0].version != self.version:
             return False
-        told = self._asked[self.version][1]
-        return self.throttle.is_late or any(own.throttle < _BEHIND * told for own in reports)
+        asked, told = self._asked[self.version]
+        return self.throttle.z < _BEHIND * asked or any(own.throttle < _BEHIND * told for own in reports)
 
     def _far_ahead(self, reports: Sequence[Report]) -> bool:
         """Whether the last decision is in force, and much less than there is time for."""
@@ -138,8 +139,8 @@ class ControlLoop:
             full *= told / asked
         self._arriving = rows / timing.lasted
         self._spent, self._full = self._spent + effort, self._full + full
-        engine = max(own.seconds for own in reports)
-        self.throttle.update(effort, timing.duration, rows, self._arriving, full, engine or None)
+        joining = max(own.joining for own in reports)
+        self.throttle.update(effort, timing.duration, rows, self._arriving, full, joining)
 
     def _decide(self) -> Decision | None:
         assert self._interval is not None

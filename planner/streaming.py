@@ -197,6 +197,7 @@ class Report:
         reads: Blobs that were read from the state store.
         read_bytes: Their size.
         seconds: Time that the engine took.
+        joining: Part of it in which rows were joined, and results handed on.
         figures: Those of the decision.
     """
 
@@ -215,6 +216,7 @@ class Report:
     reads: int = 0
     read_bytes: int = 0
     seconds: float = 0.0
+    joining: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

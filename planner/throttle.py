@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp, inf, isfinite, log, sqrt
+from statistics import median
 
 
 @dataclass(slots=True)
@@ -91,25 +94,25 @@ class BatchThrottle:
         |<-- a: fixed -->|<-- c·work: z decides -->|   |
                                                      headroom
 
-    a and c are fitted to the last batches. Rows cost something, too, however little is done with them, and
-    more rows mean more work, so a fit may take the one for the other; the engine's own clock says what the
-    work can have cost at most. If the fixed cost alone takes more than a given share of the interval, the
-    throttle plans for longer batches, where it weighs less, instead of shedding everything. z shrinks at
-    once, by more where the load grows, as it does while windows fill. It opens by the boost, or by half of
-    the way (in the logarithm) where several batches left much of their time, as after a burst. A first batch
-    without work shows the fixed cost at once; otherwise it is learned when the work changes.
+    Hosts say how long they joined. That includes what rows cost however little is done with them, so a unit
+    of work costs what it did in those of the last batches where it cost little. The rest of a batch is
+    fixed cost. Single batches say little of that, since a garbage collection, or a worker that has to read
+    its windows, makes a batch longer for nothing, so the median of the last ones counts. If the fixed cost
+    alone takes more than a given share of the interval, the throttle plans for longer batches, where it
+    weighs less, instead of shedding everything; it keeps to that length unless another one would be clearly
+    better, so that batches settle.
+
+    z shrinks at once, by more where the load grows, as it does while windows fill. It opens by the boost, or
+    by half of the way (in the logarithm) where several batches left much of their time, as after a burst.
 
     Attributes:
         boost: γ, by which z grows when it is nearly right.
         interval: Seconds of input that a batch should cover: the trigger's interval, or the latency wanted.
         headroom: Share of the time that batches may use.
         fixed_share: Share of the time that the fixed cost may use before batches become longer.
-        memory: Weight of a batch in the fit, compared with the batch after it.
         floor: z never falls below it.
         z: The share of the full work for the next batch.
         beta: Rows processed per second of the last batch over rows arrived per second.
-        is_late: Whether the last batch took longer than its input lasted, and longer than batches are planned
-            to. One that is only longer than the one before it is not.
         allowed: Share of the time that the next batch's input lasted which its work may take.
         fixed: a, seconds.
         unit: c, seconds per work unit. Zero until a batch with work was seen.
@@ -118,20 +121,23 @@ class BatchThrottle:
     boost: float = 1.2
     interval: float = 1.0
     headroom: float = 0.9
-    fixed_share: float = 0.5
-    memory: float = 0.7
+    fixed_share: float = 0.55
     floor: float = 1e-6
     z: float = field(default=1.0, init=False)
     beta: float = field(default=1.0, init=False)
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
     allowed: float = field(default=1.0, init=False)
-    is_late: bool = field(default=False, init=False)
-    _needed: float = field(default=0.0, init=False, repr=False)
-    _shortest: float = field(default=0.0, init=False, repr=False)
+    _span: float = field(default=0.0, init=False, repr=False)
+    _kept: int = field(default=0, init=False, repr=False)
+    _demand: float = field(default=0.0, init=False, repr=False)
     _ahead: int = field(default=0, init=False, repr=False)
-    _stumbled: bool = field(default=False, init=False, repr=False)
-    _fit: _Fit = field(default_factory=lambda: _Fit(), init=False, repr=False)
+    _fixed: deque[float] = field(default_factory=lambda: deque(maxlen=_MANY), init=False, repr=False)
+    _usual: float = field(default=0.0, init=False, repr=False)
+    _units: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST), init=False, repr=False)
+    _loads: deque[tuple[float, float]] = field(
+        default_factory=lambda: deque(maxlen=_FEW), init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         _check_boost(self.boost, self.floor)
@@ -148,17 +154,10 @@ class BatchThrottle:
 
         What rows cost counts as fixed, but longer batches have more of them, so there is an end to that.
         """
-        longest = _LONGEST * max(1.0, self.interval)
-        return max(self.interval, min(longest, self.fixed / self.fixed_share))
+        return min(max(self.interval, self._span), _LONGEST * max(1.0, self.interval))
 
     def update(
-        self,
-        work: float,
-        duration: float,
-        rows: float,
-        arriving: float,
-        full_work: float,
-        engine: float | None = None,
+        self, work: float, duration: float, rows: float, arriving: float, full_work: float, joining: float
     ) -> float:
         """The new z, after a batch.
 
@@ -168,31 +167,43 @@ class BatchThrottle:
             rows: Rows that it processed.
             arriving: Rows that arrive per second now.
             full_work: Work units that the batch would have done with z = 1.
-            engine: Seconds of it in which the engine joined, if that was measured.
+            joining: Seconds of it in which hosts did that work.
         """
-        _check_measured(work=work, duration=duration, rows=rows, arriving=arriving, full_work=full_work)
-        self._learn(work, duration)
-        if engine is not None:
-            self._trust(work, engine)
+        _check_measured(
+            work=work, duration=duration, rows=rows, arriving=arriving, full_work=full_work, joining=joining
+        )
         lasted = rows / arriving if arriving > 0 else inf
         self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
-        self.is_late = self.beta < _KEEPS_UP and duration > self.span
-        needed = self._expected(self.unit * full_work / lasted if rows > 0 else 0.0)
+        self._learn(work, duration, joining)
         self.allowed = self._allowed(duration)
+        needed = self.unit * self._expected(full_work, lasted) if rows > 0 else 0.0
         target = self.allowed / needed if needed > 0 else inf
-        self.z = min(1.0, max(self.floor, min(target, self._growth(work, duration) * self.z)))
+        growth = self._growth(self.unit * work, min(lasted, max(self.span, duration)))
+        self.z = min(1.0, max(self.floor, min(target, growth * self.z)))
         return self.z
 
-    def _growth(self, work: float, duration: float) -> float:
-        """The factor by which z may grow.
+    def _learn(self, work: float, duration: float, joining: float) -> None:
+        """Follow what the work costs, and what batches cost besides."""
+        if work > 0 and joining > 0:
+            self._usual += _NEWS * (work - self._usual)
+            unit, much = joining / work, work > _MUCH * self._usual
+            if much and unit > _SLOWER * self.unit:
+                # Another machine, or another kind of work: what was known says nothing of it.
+                self._units.clear()
+            if much or unit < self.unit:
+                self._units.append(unit)
+                self.unit = sorted(self._units)[len(self._units) // 4]
+        self._fixed.append(max(0.0, duration - self.unit * work))
+        self.fixed = median(self._fixed)
+        self._kept += 1
+        wanted = self.fixed / self.fixed_share
+        if (self._kept >= _MANY or not self._span) and not self.span / _CLEARLY < wanted < self.span * _CLEARLY:
+            self._span, self._kept = wanted, 0
 
-        Near the right z that is the boost; where batches leave much of their time, half of the way (in the
-        logarithm). The fit may take work for fixed cost, so only what the shortest batch took counts as that.
-        """
-        self._shortest = min(duration, _LONGER * self._shortest) if self._shortest else duration
-        spent = max(self.unit * work, duration - self._shortest)
-        room = self.allowed * max(self.span, duration) / spent if spent > 0 else 1.0
-        self._ahead = self._ahead + 1 if not self.is_late and room > _AHEAD else 0
+    def _growth(self, spent: float, lasted: float) -> float:
+        """The factor by which z may grow, after a batch whose work took so long."""
+        room = self.allowed * lasted / spent if spent > 0 else 1.0
+        self._ahead = self._ahead + 1 if room > _AHEAD else 0
         return max(self.boost, sqrt(room)) if self._ahead > 1 else self.boost
 
     def _allowed(self, duration: float) -> float:
@@ -206,91 +217,24 @@ class BatchThrottle:
         waits = max(self.span, duration)
         return max(_LEAST_ALLOWED, self.headroom * sqrt(self.span / waits) - self.fixed / waits)
 
-    def _expected(self, needed: float) -> float:
-        """The share of the time that all of the work may take in the next batch, if it grows as it did."""
-        rise = needed / self._needed if self._needed > 0 else 1.0
-        self._needed = needed
-        return needed * min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else needed
+    def _expected(self, full_work: float, lasted: float) -> float:
+        """All of the work of the next batch, for each second of its input, if it grows as it did.
 
-    def _learn(self, work: float, duration: float) -> None:
-        """Splits durations into fixed cost and work."""
-        expected = self.fixed + self.unit * work
-        if self.fixed > 0 and duration > _SLOW * expected and work > _USUAL * self._fit.work:
-            # Slower by more than noise, and not for want of work.
-            if self.unit > 0 and duration < _TOO_SLOW * expected and not self._stumbled:
-                # Once is an accident, such as a garbage collection: it says nothing of the next batch.
-                self._stumbled = True
-                return
-            # The batches before it were those of another machine, but for a batch without work.
-            self._fit = _Fit()
-            self._fit.add(0.0, self.fixed, self.memory)
-        self._stumbled = False
-        fit = self._fit
-        fit.add(work, duration, self.memory)
-        if fit.split():
-            self.fixed, self.unit = fit.fixed, fit.unit
-            return
-        # The work hardly varied, so it says nothing about the split: only the unit follows. No batch is
-        # shorter than the fixed cost, and one without work shows it.
-        self.fixed = duration if work == 0 else min(self.fixed, duration)
-        if work > 0:
-            unit = (duration - self.fixed) / work
-            self.unit = unit if self.unit == 0 else self.memory * self.unit + (1 - self.memory) * unit
-
-    def _trust(self, work: float, engine: float) -> None:
-        """The engine's clock: work costs that at most, and as much again for what comes after it."""
-        if work > 0 and self.unit > _AFTERWARDS * engine / work:
-            self.unit = _AFTERWARDS * engine / work
-            self.fixed = max(self.fixed, self._fit.duration - self.unit * self._fit.work)
+        Input comes in files, so one batch may have a file more than another that lasted as long.
+        """
+        self._loads.append((full_work, lasted))
+        loads = list(self._loads)
+        usual, demand = _mean(loads), _mean(loads[-2:])
+        if usual / _JUMP < demand < usual:
+            demand = usual
+        rise = demand / self._demand if self._demand > 0 else 1.0
+        self._demand = demand
+        return demand * min(rise, _STEEPEST) ** _SLOWING if rise > _STEADY else demand
 
 
-class _Fit:
-    """Least squares for duration ≈ fixed + unit · work, both not negative; old batches count less.
-
-    Errors count relative to the duration, so that short batches, which show the fixed cost, are not drowned
-    out. While the work hardly varies, old batches are forgotten more slowly, so that a slow drift is enough
-    to tell the two parts apart.
-
-    Attributes:
-        work: Weighted mean.
-        duration: Weighted mean.
-        fixed: Seconds, after a split.
-        unit: Seconds per work unit, after a split.
-    """
-
-    __slots__ = ("_both", "_square", "_weight", "duration", "fixed", "unit", "work")
-
-    def __init__(self) -> None:
-        self._weight = self._square = self._both = 0.0
-        self.work = self.duration = self.fixed = self.unit = 0.0
-
-    def add(self, work: float, duration: float, memory: float) -> None:
-        """Moves the weighted means, and the sums of squares around them, by one batch."""
-        weight = 1.0 / max(duration, 1e-3) ** 2
-        memory = memory if self.varied else memory**0.25
-        self._weight = memory * self._weight + weight
-        share = weight / self._weight
-        apart, late = work - self.work, duration - self.duration
-        self.work += share * apart
-        self.duration += share * late
-        self._square = (1 - share) * (self._square + share * apart * apart)
-        self._both = (1 - share) * (self._both + share * apart * late)
-
-    @property
-    def varied(self) -> bool:
-        """Whether the work varied enough to tell the two parts apart."""
-        return self._square > 0 and sqrt(self._square) >= _SPREAD * self.work
-
-    def split(self) -> bool:
-        """Fits, if the work varied and more work took longer."""
-        if not self.varied or self._both <= 0:
-            return False
-        self.unit = self._both / self._square
-        self.fixed = self.duration - self.unit * self.work
-        if self.fixed < 0:
-            through_zero = self._square + self.work * self.work
-            self.fixed, self.unit = 0.0, (self._both + self.work * self.duration) / through_zero
-        return True
+def _mean(loads: Sequence[tuple[float, float]]) -> float:
+    """Work per second of some batches."""
+    return sum(work for work, _ in loads) / sum(lasted for _, lasted in loads)
 
 
 _LOST = 1.5  # work grows with the rows that probe and with those that are probed
@@ -303,14 +247,12 @@ _SLOWING = (
 )
 _LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much waits
 _AHEAD = 1.5  # batches whose work could be more by this factor leave room
-_LONGER = 1.05  # the shortest batch is taken to become longer by this factor from batch to batch
-_KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is one that keeps up
-_SLOW = 1.5  # a batch that takes longer than expected by this factor does so for more than noise
-_TOO_SLOW = 2.2  # and by this one, it is no accident
-_USUAL = 0.5  # a batch with less than this share of the usual work says little of what work costs
 _LONGEST = 4.0  # seconds that batches are planned for at most, or intervals, if these are longer than that
-_AFTERWARDS = 2.0  # results are passed on, which takes as long as finding them, at most
-_SPREAD = 0.2  # standard deviation of the work over its mean, below which the split is not fitted
+_MOST, _MANY, _FEW = 24, 9, 4  # batches that tell of the cost of work, of the fixed cost, and of the load
+_JUMP = 1.5  # a load that is off by this factor for two batches is another one
+_CLEARLY = 1.25  # another length of batches is better by this factor, or it stays
+_SLOWER = 3.0  # work that costs more by this factor does so for more than an accident
+_MUCH = 0.5  # a batch with less than this share of the usual work says little of what work costs
 
 
 def _check_boost(boost: float, floor: float) -> None:

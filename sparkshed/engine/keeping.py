@@ -10,7 +10,7 @@ window that was thinned out is written anew. Pieces are read when rows may probe
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -178,8 +178,10 @@ class Keeper:
 
     store: Store
     manifest: Manifest
+    clock: Callable[[], float]
     reads: int = 0
     read_bytes: int = 0
+    read_seconds: float = 0.0
 
     def catch_up(self, operator: JoinOperator, pieces: Pieces) -> None:
         """Tell an operator of what was written since, by others; nothing is read yet.
@@ -199,9 +201,11 @@ class Keeper:
 
     def fetch(self, key: PieceKey) -> pa.Table:
         """The rows of a piece."""
+        began = self.clock()
         blob = self.store.get(key)
         self.reads += 1
         self.read_bytes += len(blob)
+        self.read_seconds += self.clock() - began
         return from_blob(blob)
 
     def add(self, operator: JoinOperator, entered: Sequence[Ints]) -> None:

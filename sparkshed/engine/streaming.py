@@ -74,7 +74,7 @@ class StreamingJoin:
         known = store.load()
         manifest = Manifest(plan.marks) if known is None else Manifest.from_bytes(known)
         _refuse_others(manifest.marks, plan.marks)
-        self._keeper = Keeper(store, manifest)
+        self._keeper = Keeper(store, manifest, clock)
         if manifest.seed is None and plan.shedding is not None:
             # Kept, so that a batch that is repeated after a restart is shed alike.
             manifest.seed = plan.shedding.seed
@@ -138,13 +138,15 @@ class StreamingJoin:
             table = pa.concat_tables(tables, promote_options="permissive")
             rows[stream], late[stream] = self._in_time(stream, table, watermark)
         completeness, entered = Completeness(), [[np.empty(0, np.int64)] for _ in late]
+        joining = 0.0
         for portion in steering.begin(rows):
-            before_it = efforts_of(operator.statistics)
+            before_it, began = efforts_of(operator.statistics), self._clock() - self._keeper.read_seconds
             for some in together(self._plan.spec, portion) if operator.strategy.holds else (portion,):
                 yield from operator.process(some)
                 completeness += operator.completeness
                 for rows_of, newest in zip(entered, operator.newest, strict=True):
                     rows_of.append(np.arange(*newest))
+            joining += self._clock() - self._keeper.read_seconds - began
             steering.go_on(portion, list(map(sub, efforts_of(operator.statistics), before_it)))
         self._keeper.add(operator, list(map(np.concatenate, entered)))
         self._keeper.note(operator)
@@ -173,6 +175,7 @@ class StreamingJoin:
             reads=self._keeper.reads,
             read_bytes=self._keeper.read_bytes,
             seconds=self._clock() - self._started,
+            joining=joining,
             figures=last["figures"],
         )
 

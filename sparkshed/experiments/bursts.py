@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,11 @@ def micro_batches(plan: StreamingPlan, tables: Sequence[pa.Table], name: str) ->
         watermark = int((last - TRIGGER) * SECOND)
         results = sum(chunk.num_rows for chunk in host.process(batch, decision, watermark))
         assert host.report is not None
-        duration = FIXED + sum(host.report.work) / CAPACITY
+        joining = sum(host.report.work) / CAPACITY
+        duration = FIXED + joining
         lasted, rows = now - last, sum(upto) - sum(taken)
-        decided = loop.observe([host.report], Timing(now + duration, duration, lasted))
+        report = replace(host.report, joining=joining)
+        decided = loop.observe([report], Timing(now + duration, duration, lasted))
         decision = None if decided is None else decided.to_json()
         yield {
             "at": round(now - start, 2),

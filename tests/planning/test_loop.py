@@ -113,7 +113,7 @@ def overloaded(taken):
     decisions = []
     for place, (reports, timing) in enumerate(taken):
         told = decisions[-1].configuration.throttle if decisions else 1.0
-        own = replace(reports[0], version=loop.version, throttle=told)
+        own = replace(reports[0], version=loop.version, throttle=told, joining=3.7 * timing.lasted)
         slow = Timing(timing.ended + 3 * place, 4 * timing.lasted, timing.lasted)
         found = loop.observe([own], slow)
         if found is not None:
@@ -138,8 +138,10 @@ def test_hosts_that_shed_more_than_they_were_told_are_heard_at_once(taken):
         own = ControlLoop(bursts.plan_of(camera_join(3)))
         own.__dict__.update(loop.__dict__)
         own.throttle = deepcopy(loop.throttle)
+        effort = reports[0].effort * told
+        joining = loop.throttle.unit * effort
         report = replace(
-            reports[0], version=loop.version, throttle=share * told, effort=reports[0].effort * told
+            reports[0], version=loop.version, throttle=share * told, effort=effort, joining=joining
         )
         short = Timing(loop._decided + 1.0, 0.5 * timing.lasted, timing.lasted)
         own._interval = None
@@ -149,7 +151,7 @@ def test_hosts_that_shed_more_than_they_were_told_are_heard_at_once(taken):
 def test_nothing_is_decided_before_it_is_known_what_there_is_time_for(taken):
     loop = ControlLoop(bursts.plan_of(camera_join(3)))
     reports, _ = taken[3]
-    shed = replace(reports[0], version=0, throttle=0.01)
+    shed = replace(reports[0], version=0, throttle=0.01, joining=2.5)
     assert loop.observe([shed], Timing(5.0, 3.0, 0.0)) is None
     assert loop.observe([shed], Timing(10.0, 3.0, 1.0)) is not None
 
@@ -164,7 +166,7 @@ def test_a_run_that_goes_on_hears_hosts_that_are_behind(taken, fully, remembered
     assert later.version == decisions[-1].version + fully
     reports, timing = taken[6]
     told = 1.0 if fully else decisions[-1].configuration.throttle
-    behind = replace(reports[0], version=later.version, throttle=told)
+    behind = replace(reports[0], version=later.version, throttle=told, joining=3.7 * timing.lasted)
     found = later.observe([behind], Timing(timing.ended, 4 * timing.lasted, timing.lasted))
     assert found is not None and found.configuration.throttle < 0.5
 
@@ -211,7 +213,7 @@ def test_what_travels_arrives(taken):
 def test_hosts_that_shed_unasked_are_told_what_to_do_at_once(taken):
     plan = bursts.plan_of(camera_join(3))
     (first, *_), _ = taken[0]
-    report = replace(first, version=0, throttle=0.1)
+    report = replace(first, version=0, throttle=0.1, joining=0.1)
     loop = ControlLoop(plan)
     decision = loop.observe([report], Timing(1.0, 0.4, 1.0))
     assert decision is not None
