@@ -110,7 +110,9 @@ class ControlLoop:
         if not self._plan.follows or reports[0].version != self.version:
             return False
         asked, told = self._asked[self.version]
-        return self.throttle.z < _BEHIND * asked or any(own.throttle < _BEHIND * told for own in reports)
+        if self.throttle.is_late or self.throttle.z < _BEHIND * asked:
+            return True
+        return any(own.throttle < _BEHIND * told for own in reports)
 
     def _far_ahead(self, reports: Sequence[Report]) -> bool:
         """Whether the last decision is in force, and much less than there is time for."""

@@ -113,6 +113,7 @@ class BatchThrottle:
         floor: z never falls below it.
         z: The share of the full work for the next batch.
         beta: Rows processed per second of the last batch over rows arrived per second.
+        is_late: Whether the last batch took longer than its input lasted, and far longer than planned.
         allowed: Share of the time that the next batch's input lasted which its work may take.
         fixed: a, seconds.
         unit: c, seconds per work unit. Zero until a batch with work was seen.
@@ -128,6 +129,7 @@ class BatchThrottle:
     fixed: float = field(default=0.0, init=False)
     unit: float = field(default=0.0, init=False)
     allowed: float = field(default=1.0, init=False)
+    is_late: bool = field(default=False, init=False)
     _span: float = field(default=0.0, init=False, repr=False)
     _kept: int = field(default=0, init=False, repr=False)
     _demand: float = field(default=0.0, init=False, repr=False)
@@ -174,6 +176,7 @@ class BatchThrottle:
         )
         lasted = rows / arriving if arriving > 0 else inf
         self.beta = lasted / duration if rows > 0 and duration > 0 else 1.0
+        self.is_late = self.beta < _KEEPS_UP and duration > _FAR * self.span
         self._learn(work, duration, joining)
         self.allowed = self._allowed(duration)
         needed = self.unit * self._expected(full_work, lasted) if rows > 0 else 0.0
@@ -197,7 +200,8 @@ class BatchThrottle:
         self.fixed = median(self._fixed)
         self._kept += 1
         wanted = self.fixed / self.fixed_share
-        if (self._kept >= _MANY or not self._span) and not self.span / _CLEARLY < wanted < self.span * _CLEARLY:
+        known = self._kept >= _MANY or not self._span
+        if known and not self.span / _CLEARLY < wanted < self.span * _CLEARLY:
             self._span, self._kept = wanted, 0
 
     def _growth(self, spent: float, lasted: float) -> float:
@@ -246,6 +250,8 @@ _SLOWING = (
     0.75  # windows that fill make work grow with a power of time: each step grows by less than the last
 )
 _LEAST_ALLOWED = 0.05  # share of the time that is left for work, however much waits
+_KEEPS_UP = 0.9  # a batch that takes longer than its input by less than this is one that keeps up
+_FAR = 2.0  # and one that takes longer than planned by less than this is no reason for haste
 _AHEAD = 1.5  # batches whose work could be more by this factor leave room
 _LONGEST = 4.0  # seconds that batches are planned for at most, or intervals, if these are longer than that
 _MOST, _MANY, _FEW = 24, 9, 4  # batches that tell of the cost of work, of the fixed cost, and of the load
