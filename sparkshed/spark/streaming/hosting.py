@@ -16,6 +16,7 @@ from sparkshed.engine.wire import few_and_large, from_blob
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.streaming.control import DECISION
 from sparkshed.spark.streaming.figures import numbers_of
+from sparkshed.spark.streaming.garbage import leave_out_modules
 
 #: Results in one blob.
 _ROWS, _BYTES = 1 << 17, 8 << 20
@@ -60,6 +61,7 @@ def join(
     watermark: int | None,
 ) -> Iterator[pd.DataFrame]:
     """Join one micro-batch of a host."""
+    leave_out_modules("join")
     batch: dict[int, list[pa.Table]] = {}
     decision = None
     for frame in frames:

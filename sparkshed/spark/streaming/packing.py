@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sparkshed.engine.wire import batches_of, in_utc, to_blob
+from sparkshed.spark.streaming.garbage import leave_out_modules
 
 #: Column: the key of a row's host, NULL for all of them.
 HOST = "__shed_host"
@@ -22,6 +23,7 @@ def packer(stream: int, keys: list[int]) -> Callable[[Any], Iterator[pa.RecordBa
     """The function that packs the rows of a stream for the hosts that have the keys."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        leave_out_modules("pack")
         held: list[pa.RecordBatch] = []
         count = size = 0
         for batch in batches:
@@ -56,6 +58,7 @@ def _blobs(batches: list[pa.RecordBatch], stream: int, keys: list[int]) -> Itera
 
 def unpack(batches: Any) -> Iterator[pa.RecordBatch]:
     """Results as rows."""
+    leave_out_modules("unpack")
     for batch in batches:
         for blob in batch.column(0):
             yield from batches_of(blob.as_buffer())
