@@ -58,7 +58,8 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
         ShedJoinProcessor(cloudpickle.dumps(plan), name, keys, expires=plan.expires),
         EMITTED,
         outputMode="append",
-        timeMode="EventTime" if plan.expires else "None",
+        # Nothing here has timers, and Spark sets up what they would need several times for every micro-batch.
+        timeMode="None",
         initialState=_initial(tables),
     )
     observed = emitted.observe(name, *_observed(plan))

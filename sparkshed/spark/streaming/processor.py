@@ -34,6 +34,7 @@ class ShedJoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state."""
+        self._client = handle._statefulProcessorApiClient
         self._manifest = handle.getValueState("manifest", "data binary")
         self._pieces = handle.getMapState("pieces", "stream int, window bigint, part int", "blob binary")
 
@@ -46,7 +47,8 @@ class ShedJoinProcessor(StatefulProcessor):
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
         """Join one micro-batch."""
-        watermark = timerValues.getCurrentWatermarkInMs() if self._expires else -1
+        # Without timers Spark tells the watermark only if it is asked.
+        watermark = self._client.get_timestamps("EventTime")[1] if self._expires else -1
         yield from self._join(key, rows, watermark * 1000 if watermark > 0 else None)
 
     def _join(self, key: Any, rows: Iterable[pd.DataFrame], watermark: int | None) -> Iterator[pd.DataFrame]:
