@@ -201,7 +201,7 @@ class BatchThrottle:
         self._kept += 1
         wanted = self.fixed / self.fixed_share
         known = self._kept >= _MANY or not self._span
-        if known and not self.span / _CLEARLY < wanted < self.span * _CLEARLY:
+        if known and not self.span / _FAR_LESS < wanted < self.span * _CLEARLY:
             self._span, self._kept = wanted, 0
 
     def _growth(self, spent: float, lasted: float) -> float:
@@ -258,7 +258,8 @@ _MOST: int = 24  # batches that tell of the cost of work,
 _MANY: int = 9  # of the fixed cost,
 _FEW: int = 4  # and of the load
 _JUMP = 1.5  # a load that is off by this factor for two batches is another one
-_CLEARLY = 1.25  # another length of batches is better by this factor, or it stays
+_CLEARLY = 1.5  # batches become longer where they should be by this factor,
+_FAR_LESS = 3.0  # and shorter by this one: longer ones have more of their time for work
 _SLOWER = 3.0  # work that costs more by this factor does so for more than an accident
 _MUCH = 0.5  # a batch with less than this share of the usual work says little of what work costs
 

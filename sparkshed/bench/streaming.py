@@ -36,6 +36,8 @@ TEXT = f"""
 FIRST, FACTOR = 100.0, 1.5
 #: The join keeps up if no more than this many seconds of input wait at the end.
 _WAITING = 4.0
+#: Seconds for each rate of that search: windows are full after 35.
+_SEARCHED = 55.0
 _SAMPLE = 4000
 #: Seconds that the first micro-batch may take.
 _PATIENCE = 180.0
@@ -80,7 +82,7 @@ def run(spark: SparkSession, seconds: float, progress: Callable[[str], None]) ->
     rows: list[Overload] = []
     rate, best = FIRST, FIRST
     while True:
-        found = measure(spark, "exact", rate, 1.0, seconds / 2)
+        found = measure(spark, "exact", rate, 1.0, min(seconds / 2, _SEARCHED))
         progress(f"exact, {rate:g} rows/s: {found.waiting:.1f} s wait")
         if found.waiting > _WAITING:
             break
