@@ -99,8 +99,8 @@ class BatchThrottle:
     fixed cost. Single batches say little of that, since a garbage collection, or a worker that has to read
     its windows, makes a batch longer for nothing, so the median of the last ones counts. If the fixed cost
     alone takes more than a given share of the interval, the throttle plans for longer batches, where it
-    weighs less, instead of shedding everything; it keeps to that length unless another one would be clearly
-    better, so that batches settle.
+    weighs less, instead of shedding everything; it keeps to that length unless they should clearly be longer,
+    or could be far shorter, so that batches settle.
 
     z shrinks at once, by more where the load grows, as it does while windows fill. It opens by the boost, or
     by half of the way (in the logarithm) where several batches left much of their time, as after a burst.
