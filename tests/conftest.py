@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
+
+from sparkshed.cli.session import use_compiled_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,19 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settings for Spark in this process and in those below it, where the user has none.
-
-    Spark starts Python processes for every streaming query, which compile PySpark anew from a zip file in
-    Spark's home. In a home without that file they find the package that is installed, which is compiled.
-    """
+    """Settings for Spark in this process and in those below it, where the user has none."""
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM)
-    pyspark = find_spec("pyspark")
-    if pyspark is not None and pyspark.origin is not None and "SPARK_HOME" not in os.environ:
-        home = TemporaryDirectory(prefix="sparkshed-home-")
-        config.add_cleanup(home.cleanup)
-        for name in ("bin", "jars"):
-            Path(home.name, name).symlink_to(Path(pyspark.origin).with_name(name))
-        os.environ["SPARK_HOME"] = home.name
+    use_compiled_pyspark()
 
 
 def part_of(item: pytest.Item) -> str:

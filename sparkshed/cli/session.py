@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +47,24 @@ def settings(master: str, scratch: str, shuffle_partitions: int = 4) -> dict[str
     }
 
 
+def use_compiled_pyspark() -> None:
+    """Let the Python processes that Spark starts import the PySpark that is installed, unless SPARK_HOME is set.
+
+    Spark puts the zip file in its home in front of that, and a process compiles anew what it imports from a zip
+    file, for half a second. So this makes a home without it, which lasts as long as this process and its JVM.
+    """
+    package = find_spec("pyspark")
+    if package is None or package.origin is None or "SPARK_HOME" in os.environ:
+        return
+    parts = [Path(package.origin).with_name(name) for name in ("bin", "jars")]
+    if all(part.is_dir() for part in parts):
+        home = tempfile.mkdtemp(prefix="sparkshed-home-")
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+        for part in parts:
+            Path(home, part.name).symlink_to(part)
+        os.environ["SPARK_HOME"] = home
+
+
 @contextmanager
 def local_session(
     master: str = "local[*]",
@@ -64,6 +85,8 @@ def local_session(
     os.environ["PYSPARK_PYTHON"] = worker_python
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if worker_python == sys.executable:
+        use_compiled_pyspark()
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from shutil import copy2
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,10 +119,15 @@ def multiset(frame: DataFrame) -> Counter:
     return Counter(repr(row.asDict(recursive=True)) for row in frame.collect())
 
 
-def run(frame: DataFrame, folder: Path, **options: str) -> DataFrame:
-    """The rows that a streaming query finds in all files that are there."""
+def run(frame: DataFrame, folder: Path, **trigger: Any) -> DataFrame:
+    """The rows that a streaming query finds in all files that are there, with `availableNow` by default."""
     sink = f"out_{uuid.uuid4().hex}"
-    writer = frame.writeStream.format("memory").queryName(sink).options(**options)
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
-    query.awaitTermination()
+    writer = frame.writeStream.format("memory").queryName(sink)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(**(trigger or {"availableNow": True})).start()
+    if "processingTime" in trigger:
+        query.processAllAvailable()
+        query.stop()
+    else:
+        query.awaitTermination()
     return frame.sparkSession.table(sink)

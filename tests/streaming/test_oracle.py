@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import reduce
 from random import Random
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streaming.feeds import as_streams, as_tables, cuts, disordered, multiset, rows_of, run, write
@@ -65,12 +67,24 @@ QUERIES = {
     "nothing": f"{PAIR} a.k = b.k + 100 AND {W}",
     "everything": f"{PAIR} (a.id >= 0 OR b.id >= 0) WHERE {W}",
 }
-HINTS = {"exact": "/*+ SHED(exact) */", "grubjoin": "/*+ SHED(grubjoin, 'budget=1', 'diffuse=atr:2') */"}
+#: They take turns; `once` joins all files in one micro-batch, the others one after another.
+TRIGGERS = [
+    {"availableNow": True},
+    {"processingTime": "0 seconds"},
+    {"processingTime": "300 milliseconds"},
+    {"once": True},
+]
+HINTS = {
+    "exact": "/*+ SHED(exact) */",
+    "grubjoin": "/*+ SHED(grubjoin, 'budget=1', 'diffuse=atr:2') */",
+    "sheds": "/*+ SHED(grubjoin, 'budget=0.4', 'adapt=1 ms', 'seed=2') */",
+}
 
 
 def pytest_generate_tests(metafunc):
-    """Every eighth statement, unless all are asked for: each takes some seconds."""
-    names = list(QUERIES) if metafunc.config.getoption("--long") else list(QUERIES)[::8]
+    """Every ninth statement, unless all are asked for: each takes some seconds."""
+    # Nine, as a multiple of the number of triggers would have all of them run with one.
+    names = list(QUERIES) if metafunc.config.getoption("--long") else list(QUERIES)[::9]
     metafunc.parametrize("name", names)
 
 
@@ -84,10 +98,12 @@ def test_streams_give_the_answer_of_tables(enabled, name, tmp_path):
     as_tables(spark, tmp_path, names)
     whole = multiset(spark.sql(text.format(hint="")))
     as_streams(spark, tmp_path, names)
-    # Both strategies run in one query, which saves half of the time.
+    # All strategies run in one query, which saves most of the time.
     frames = [spark.sql(text.format(hint=own)).withColumn("by", F.lit(by)) for by, own in HINTS.items()]
     assert all(frame.isStreaming for frame in frames)
-    found = run(frames[0].unionAll(frames[1]), tmp_path).cache()
-    for by in HINTS:
-        assert multiset(found.where(F.col("by") == by).drop("by")) == whole, by
+    trigger = TRIGGERS[list(QUERIES).index(name) % len(TRIGGERS)]
+    rows = run(reduce(DataFrame.unionAll, frames), tmp_path, **trigger).cache()
+    found = {by: multiset(rows.where(F.col("by") == by).drop("by")) for by in HINTS}
+    assert found["exact"] == found["grubjoin"] == whole
+    assert found["sheds"] <= whole
     assert (whole == Counter()) == (name == "nothing")
