@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from argparse import ArgumentTypeError
@@ -220,3 +221,21 @@ def test_module_runs_as_a_program():
     )
     assert done.returncode == 0
     assert done.stdout.startswith("sparkshed ")
+
+
+HOME = (
+    "import os; from sparkshed.cli.session import use_compiled_pyspark; use_compiled_pyspark(); "
+    "home = os.environ['SPARK_HOME']; print(home, *sorted(os.listdir(home)))"
+)
+
+
+def test_python_processes_of_spark_import_compiled_files_unless_the_user_names_a_home(tmp_path):
+    def run(environment):
+        done = subprocess.run([sys.executable, "-c", HOME], env=environment, capture_output=True, text=True)
+        return done.stdout.split()
+
+    unset = {name: value for name, value in os.environ.items() if name != "SPARK_HOME"}
+    home, *parts = run(unset)
+    assert parts == ["bin", "jars"]
+    assert not Path(home).exists(), "it goes with the process"
+    assert run({**unset, "SPARK_HOME": str(tmp_path)}) == [str(tmp_path)]

@@ -48,10 +48,10 @@ def settings(master: str, scratch: str, shuffle_partitions: int = 4) -> dict[str
 
 
 def use_compiled_pyspark() -> None:
-    """Let the Python processes that Spark starts import the PySpark that is installed, unless SPARK_HOME is set.
+    """Let the Python processes that Spark starts import the installed PySpark, unless SPARK_HOME is set.
 
-    Spark puts the zip file in its home in front of that, and a process compiles anew what it imports from a zip
-    file, for half a second. So this makes a home without it, which lasts as long as this process and its JVM.
+    Spark puts the zip file in its home in front of that, and a process compiles anew what it imports from a
+    zip file, for a third of a second. So this makes a home without it, which lasts as long as this process.
     """
     package = find_spec("pyspark")
     if package is None or package.origin is None or "SPARK_HOME" in os.environ:
