@@ -10,7 +10,7 @@ from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.pace import Pace
-from sparkshed.planner.streaming import Decision, Report, StreamingPlan
+from sparkshed.planner.streaming import Decision, Report, StreamingPlan, full_name
 from sparkshed.planner.throttle import BatchThrottle
 from sparkshed.planner.wire import tally_from_json, tally_to_json
 
@@ -171,7 +171,8 @@ class ControlLoop:
     def figures(self) -> dict[str, float]:
         """What led to the last decision."""
         throttle = self.throttle
-        return {"z": self.z, "beta": throttle.beta, "fixed": throttle.fixed, "unit": throttle.unit}
+        told = {"z": self.z, "beta": throttle.beta, "fixed": throttle.fixed, "unit": throttle.unit}
+        return told | {full_name(i): full for i, full in enumerate(self._full_per_row or ())}
 
     def _matters(self, configuration: Configuration) -> bool:
         last = self._published

@@ -219,6 +219,12 @@ class Report:
     joining: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
 
+    def skipped(self, stream: int) -> float:
+        """Work of new rows of a stream that was left out, as far as it is known what all of it is."""
+        done, full = float(self.work[stream]), self.figures.get(full_name(stream))
+        whole = done / self.throttle if full is None else full * self.tally.directions[stream].rows
+        return max(0.0, whole - done)
+
     def to_json(self) -> dict[str, Any]:
         """As lists and numbers."""
         plain = {own.name: getattr(self, own.name) for own in fields(self)}
@@ -236,6 +242,11 @@ class Report:
         own["completeness"] = Completeness(**own["completeness"])
         own["tally"] = tally_from_json(own["tally"])
         return Report(**own)
+
+
+def full_name(stream: int) -> str:
+    """Among the figures of a decision: the full work of a row of a stream."""
+    return f"full_{stream}"
 
 
 Clock = Callable[[], float]

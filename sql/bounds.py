@@ -10,12 +10,16 @@ from sparkshed.sql.errors import BoundError
 
 @dataclass(frozen=True, slots=True)
 class TimeBound:
-    """`T_later - T_earlier <= micros`, and the text that says so."""
+    """`T_later - T_earlier <= micros`, and the text that says so.
+
+    `widened` tells that the local clock may shift within the bound, so that it is wider than what it says.
+    """
 
     later: int
     earlier: int
     micros: int
     text: str
+    widened: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,7 @@ def as_bounds(gaps: Gaps, times: Sequence[str | None]) -> list[TimeBound] | None
             return None
         unit = DAY if gap.type == "date" else 1
         text = gaps.conjunct.plain_text()
-        bounds.append(TimeBound(gap.left_stream, gap.right_stream, int(gap.high) * unit, text))
+        bounds.append(TimeBound(gap.left_stream, gap.right_stream, int(gap.high) * unit, text, gaps.widened))
     return bounds
 
 

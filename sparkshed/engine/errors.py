@@ -16,10 +16,11 @@ class NullTimeError(EngineError):
 
     def __init__(self, stream: str, column: str, rows: int) -> None:
         """Name the stream, its time column and the predicate that avoids the error."""
+        name = column if "." in column else f"{stream}.{column}"
         super().__init__(
             f"stream {stream!r}: {rows} row(s) have a NULL time in column {column!r}. greatest() and least() "
             "skip NULLs, so SQL would join such a row without any time bound, and no window can hold it. "
-            f"Fix: add `{stream}.{column} IS NOT NULL` to WHERE"
+            f"Fix: add `{name} IS NOT NULL` to WHERE"
         )
         self.stream = stream
         self.column = column
@@ -40,7 +41,7 @@ class CheckpointError(EngineError):
     def __init__(self, changed: Sequence[str], hosts: str) -> None:
         """Name what differs, and the routing and number of hosts that wrote it."""
         super().__init__(
-            f"the checkpoint was written by another query: its {listing(changed)} differ from this one's. "
+            f"the checkpoint was written by another query, which differs in its {listing(changed)}. "
             "Windows of one query mean nothing to another. Fix: give this query a checkpointLocation of its "
             "own, or run the statement that the checkpoint was made by"
             + (f", with 'diffuse={hosts}' in the hint" if "hosts" in changed else "")

@@ -25,6 +25,7 @@ from sparkshed.engine.group import derived, strategy_of, together
 from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.pacing import efforts_of
+from sparkshed.engine.statistics import Statistics
 from sparkshed.engine.steering import Steering
 from sparkshed.engine.strategies.evicting import drop_of, limit_of
 from sparkshed.engine.strategies.learning import Learning
@@ -73,7 +74,7 @@ class StreamingJoin:
         self._started = clock()
         known = store.load()
         manifest = Manifest(plan.marks) if known is None else Manifest.from_bytes(known)
-        _refuse_others(manifest.marks, plan.marks)
+        refuse_others(manifest.marks, plan.marks)
         self._keeper = Keeper(store, manifest, clock)
         if manifest.seed is None and plan.shedding is not None:
             # Kept, so that a batch that is repeated after a restart is shed alike.
@@ -153,17 +154,24 @@ class StreamingJoin:
         operator.tidy()
         steering.end()
         self._commit()
-        counted = operator.statistics.since(before)
-        streams = []
-        for own, lost in zip(counted.streams, late, strict=True):
-            streams.append({**asdict(own), "arrived": own.arrived + lost, "late": lost})
-            streams[-1]["joined"] = own.arrived - own.null_time - own.shed
+        self.report = self._reported(operator.statistics.since(before), late, steering, completeness, joining)
+
+    def _reported(
+        self,
+        counted: Statistics,
+        late: Sequence[int],
+        steering: Steering,
+        completeness: Completeness,
+        joining: float,
+    ) -> Report:
+        """What this host did in the micro-batch."""
+        operator, manifest = self._live.operator, self._manifest
         last = manifest.decision or {"version": 0, "figures": {}}
-        self.report = Report(
+        return Report(
             host=self._host,
             version=last["version"],
             throttle=steering.throttle,
-            streams=streams,
+            streams=self._counts(counted, late),
             work=[direction.work for direction in counted.directions],
             effort=sum(efforts_of(counted)),
             completeness=completeness,
@@ -178,6 +186,15 @@ class StreamingJoin:
             joining=joining,
             figures=last["figures"],
         )
+
+    def _counts(self, counted: Statistics, late: Sequence[int]) -> list[dict[str, int]]:
+        """Rows of each stream by what became of them; those of tables never arrived, so none expire."""
+        streams = []
+        for own, lost, static in zip(counted.streams, late, self._plan.static, strict=True):
+            kinds = {**asdict(own), "arrived": own.arrived + lost, "late": lost}
+            kinds["joined"] = own.arrived - own.null_time - own.shed
+            streams.append({**kinds, "expired": 0} if static else kinds)
+        return streams
 
     def _own_watermark(self, watermark: int | None) -> int | None:
         """The watermark of the join, from Spark's."""
@@ -219,7 +236,12 @@ class StreamingJoin:
             _cache.popitem(last=False)
 
 
-def _refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+def refuse_others(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    """Refuse what was written by a plan with other marks.
+
+    Raises:
+        CheckpointError: Some differ; it names them.
+    """
     # Checkpoints of earlier versions had no limit.
     changed = [word for word, mark in expected.items() if found.get(word, NO_LIMIT) != mark]
     if changed:

@@ -13,6 +13,9 @@ from sparkshed.spark.functions import identity, install, keep_installed, stop_in
 from sparkshed.spark.runner import Statement
 from sparkshed.sql.errors import ShedError
 
+#: A setting of enabled sessions, by which copies of them are known: Spark runs `foreachBatch` in one.
+_MARK = "spark.sparkshed.enabled"
+
 _lock = threading.RLock()
 _enabled: set[str] = set()
 _originals: dict[str, Any] = {}
@@ -21,14 +24,15 @@ _originals: dict[str, Any] = {}
 def enable(spark: SparkSession) -> SparkSession:
     """Let `spark.sql` understand SHED hints in this session; returns the same session.
 
-    Enabling twice is enabling once. Sessions made from it with `newSession()` understand them too;
-    other sessions stay as they are.
+    Enabling twice is enabling once. Sessions made from it with `newSession()` understand them too, and
+    the copy in which `foreachBatch` runs does, too. Other sessions stay as they are.
     """
     _check(spark)
     with _lock:
         _enabled.add(identity(spark))
         if not _originals:
             _install()
+    spark.conf.set(_MARK, "true")
     keep_installed(spark)
     return spark
 
@@ -38,6 +42,7 @@ def disable(spark: SparkSession) -> SparkSession:
     _check(spark)
     with _lock:
         _enabled.discard(identity(spark))
+        spark.conf.unset(_MARK)
         stop_installing(spark)
         if not _enabled:
             _uninstall()
@@ -58,6 +63,10 @@ def explain(
     _check(spark)
     install(spark)
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode)
+
+
+def _is_enabled(spark: SparkSession) -> bool:
+    return identity(spark) in _enabled or spark.conf.get(_MARK, None) == "true"
 
 
 def _check(spark: object) -> None:
@@ -82,7 +91,7 @@ def _install() -> None:
     @functools.wraps(_originals["sql"])
     def sql(self: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         hinted = isinstance(sqlQuery, str) and "/*+" in sqlQuery
-        if (hinted or registered()) and identity(self) in _enabled:
+        if (hinted or registered()) and _is_enabled(self):
             if hinted:
                 return query(self, sqlQuery, args, **kwargs)
             install(self)
@@ -93,12 +102,8 @@ def _install() -> None:
         original = _originals.get("newSession")
         child = original(self) if original else type(self).newSession(self)
         with _lock:
-            enabled = identity(self) in _enabled
-            if enabled:
-                _enabled.add(identity(child))
-        if enabled:
-            keep_installed(child)
-        return child
+            enabled = _is_enabled(self)
+        return enable(child) if enabled else child
 
     SparkSession.sql = sql  # type: ignore[method-assign]
     SparkSession.newSession = new_session  # type: ignore[method-assign]

@@ -23,6 +23,8 @@ _THREE = (
 )
 _BAND = "d.id i, e.id j FROM d JOIN e ON abs(d.x - e.x) <= 2 AND abs(d.ts - e.ts) <= INTERVAL 4 SECONDS"
 _KEYS = "d.id i, e.id j FROM d JOIN e ON d.k = e.k"
+#: With a key, which `prob` needs.
+_NEAR_KEYS = f"{_KEYS} AND abs(d.ts - e.ts) <= INTERVAL 4 SECONDS"
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,10 @@ STATEMENTS = {
     "grubjoin": Statement(_THREE, "grubjoin, 'budget=1', 'adapt=200 ms'"),
     "dual": Statement(_KEYS, "dual, 'rows=25'"),
     "dual-sheds": Statement(_KEYS, f"dual, 'rows=25', {_SHED}", "dual, 'rows=25'", alike=False),
+    "prob": Statement(_NEAR_KEYS, "prob, 'memory=30'"),
     **{
         name: Statement(_BAND, f"{name}, 'memory=30'")
-        for name in ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
+        for name in ("gdj", "age", "lru", "lfu", "fifo", "rand")
     },
     "grubjoin-sheds": Statement(_THREE, f"grubjoin, {_SHED}", alike=False),
     "adaptive-sheds": Statement(_BAND, f"adaptive, {_SHED}", alike=False),

@@ -111,4 +111,6 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(enabled, tmp_path, p
         assert (found == whole) == (name == "grubjoin"), name
         if own.alike:
             assert found == multiset(spark.sql(own.text(own.hint))), name
+    if long:
+        assert workers_killed > 0
     print(f"{deaths} deaths at {sorted(moments)}, {workers_killed} workers killed")

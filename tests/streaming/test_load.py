@@ -60,7 +60,9 @@ def test_more_than_there_is_time_for_is_shed(enabled, tmp_path):
     history = sparkshed.history(query)
     print(history[["seconds", "lasted", "z", "results", "completeness", "a.shed", "b.shed", "work"]])
     assert history["a.arrived"].sum() == history["b.arrived"].sum() == FILES * COUNT
-    assert history["z"].iloc[-1] < 1, "there should not be time for everything"
+    # A new decision makes a micro-batch, too.
+    history = history[history["a.arrived"] + history["b.arrived"] > 0]
+    assert history["z"].min() < 1, "there should not be time for everything"
     # What work costs is measured, and nothing else is known of it.
     assert history["variable_seconds"].iloc[-1] > 0
     assert history["a.shed"].sum() > 0 and history["b.shed"].sum() > 0, "rows are dropped in front"
@@ -85,9 +87,10 @@ def test_more_than_there_is_time_for_is_shed(enabled, tmp_path):
         for late in range(-ROWS, ROWS)
     )
     last, share = history.iloc[-1], len(found) / full
+    assert share < 1
     assert 0 < last["total_completeness_low"] <= last["total_completeness_high"] < 1
     # Rows that still wait are neither found nor missed yet: a window of those that were let in, at most.
-    kept = 1 - (history["a.shed"] / history["a.arrived"]).iloc[-1]
+    kept = 1 - (history["a.shed"] / history["a.arrived"]).max()
     waiting = ROWS / kept / (FILES * COUNT)
     assert waiting < 0.2
     assert last["total_completeness_low"] * (1 - waiting) <= share <= last["total_completeness_high"]

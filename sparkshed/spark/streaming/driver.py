@@ -119,9 +119,27 @@ def listen(session: SparkSession) -> None:
     """Listen to the queries of a session and offer decisions to them, once."""
     with _lock:
         if identity(session) not in _listening:
-            session.dataSource.register(ControlSource)
+            _offer_decisions(session)
             session.streams.addListener(Listener(_takers, _ended))
             _listening.add(identity(session))
+
+
+def _offer_decisions(session: SparkSession) -> None:
+    """Register the source of decisions.
+
+    Spark looks into the active session for one of that name, whichever the new one is for.
+    """
+    jvm: Any = session._jvm
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    active = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    try:
+        session.dataSource.register(ControlSource)
+    finally:
+        if active.isDefined():
+            sessions.setActiveSession(active.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def register(plan: StreamingPlan, boost: float) -> Controller:

@@ -23,7 +23,7 @@ from sparkshed.spark.batch import output_schema
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.control import PACKED, SOURCE
 from sparkshed.spark.streaming.driver import listen, register
-from sparkshed.spark.streaming.figures import FRACTIONS, figures_of
+from sparkshed.spark.streaming.figures import observed_of
 from sparkshed.spark.streaming.listening import REPORTS
 from sparkshed.spark.streaming.packing import HOST, packer, unpack
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
@@ -157,8 +157,5 @@ def _structs(block: JoinBlock, spec: JoinSpec) -> list[Column]:
 
 def _observed(plan: StreamingPlan) -> list[Column]:
     """What other listeners see, beside the reports themselves."""
-    columns = []
-    for number, (name, aggregate) in enumerate(figures_of(plan)):
-        type_ = "" if name in FRACTIONS else "bigint"
-        columns.append(F.expr(f"{type_}({aggregate}(figures[{number}]))").alias(name))
+    columns = [F.expr(text).alias(name) for name, text in observed_of(plan).items()]
     return [*columns, F.collect_list("report").alias(REPORTS)]

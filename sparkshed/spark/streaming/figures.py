@@ -1,46 +1,130 @@
-"""The figures of a micro-batch as numbers, for any listener of Spark's."""
+"""The figures of a micro-batch: one list for whoever asks sparkshed, and for any listener of Spark's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.streaming import Report, StreamingPlan
 
-#: Figures that are no whole numbers.
-FRACTIONS = (
-    "z",
-    "beta",
-    "fixed_seconds",
-    "variable_seconds",
-    "delivered",
-    "missed",
-    "missed_variance",
-    "engine_seconds",
-    "drop",
-)
 _KINDS = ("arrived", "joined", "late", "null_time", "shed", "expired", "evicted")
+#: What the share of delivered results is found by.
+_DELIVERED, _MISSED, _VARIANCE, _WEIGHT = "results", "missed", "missed_variance", "missed_weight"
+_HIDDEN = (_VARIANCE, _WEIGHT)
 
 
-def figures_of(plan: StreamingPlan) -> list[tuple[str, str]]:
-    """The name of each figure, and how those of several hosts make one."""
-    figures = [("z", "max"), ("beta", "max"), ("fixed_seconds", "max"), ("variable_seconds", "sum")]
-    figures += [(name, "sum") for name in ("delivered", "missed", "missed_variance")]
-    figures += [(name, "sum") for name in ("window_rows", "state_bytes", "state_reads", "state_read_bytes")]
-    figures += [("engine_seconds", "max"), ("memory", "sum"), ("drop", "max")]
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Attributes:
+        name: Its name, with a dot between a stream and what is said of it.
+        aggregate: How those of several hosts make one, `sum` or `max`.
+        of: What one host says.
+        whole: Whether it is a whole number.
+    """
+
+    name: str
+    aggregate: str
+    of: Callable[[Report], float]
+    whole: bool = True
+
+    def together(self, reports: Sequence[Report]) -> float:
+        """That of all hosts."""
+        found = [self.of(report) for report in reports]
+        total = sum(found) if self.aggregate == "sum" else max(found)
+        return round(total) if self.whole else float(total)
+
+
+def figures_of(plan: StreamingPlan) -> list[Figure]:
+    """All of them; those of decisions are of the one that was in force."""
+    figures = [
+        Figure("z", "max", lambda own: own.throttle, whole=False),
+        Figure("beta", "max", lambda own: own.figures.get("beta", 1.0), whole=False),
+        Figure("fixed_seconds", "max", lambda own: own.figures.get("fixed", 0.0), whole=False),
+        Figure("variable_seconds", "sum", lambda own: own.figures.get("unit", 0.0) * own.effort, whole=False),
+        Figure("decision", "max", lambda own: own.version),
+        Figure(_DELIVERED, "sum", lambda own: own.completeness.delivered),
+        Figure("work", "sum", lambda own: sum(own.work)),
+        Figure(_MISSED, "sum", lambda own: own.completeness.missed, whole=False),
+        Figure(_VARIANCE, "sum", lambda own: own.completeness.variance, whole=False),
+        Figure(_WEIGHT, "max", lambda own: own.completeness.weight, whole=False),
+        Figure("window_rows", "sum", lambda own: own.rows),
+        Figure("memory", "sum", lambda own: own.memory),
+        Figure("drop", "max", lambda own: own.drop, whole=False),
+        Figure("state_bytes", "sum", lambda own: own.state_bytes),
+        Figure("state_reads", "sum", lambda own: own.reads),
+        Figure("state_read_bytes", "sum", lambda own: own.read_bytes),
+        Figure("engine_seconds", "max", lambda own: own.seconds, whole=False),
+    ]
     for number, stream in enumerate(plan.spec.streams):
+        # Copies of a row on several hosts count once.
         copied = plan.hosts.keys is None and number != plan.hosts.master
-        figures += [(f"{stream.name}_{kind}", "max" if copied else "sum") for kind in _KINDS]
-        figures.append((f"{stream.name}_work", "sum"))
+        figures += [_rows_of(stream.name, number, kind, copied=copied) for kind in _KINDS]
+        figures += [_work_of(stream.name, number), _skipped_of(stream.name, number)]
     return figures
 
 
-def numbers_of(report: Report) -> list[float]:
-    """The figures of one host, in the same order."""
-    told, share = report.figures, report.completeness
-    numbers = [report.throttle, told.get("beta", 1.0), told.get("fixed", 0.0)]
-    numbers.append(told.get("unit", 0.0) * sum(report.work))
-    numbers += [share.delivered, share.missed, share.variance]
-    numbers += [report.rows, report.state_bytes, report.reads, report.read_bytes, report.seconds]
-    numbers += [report.memory, report.drop]
-    for counts, work in zip(report.streams, report.work, strict=True):
-        numbers += [counts[kind] for kind in _KINDS]
-        numbers.append(work)
-    return [float(number) for number in numbers]
+def _rows_of(name: str, number: int, kind: str, *, copied: bool) -> Figure:
+    return Figure(f"{name}.{kind}", "max" if copied else "sum", lambda own: own.streams[number][kind])
+
+
+def _work_of(name: str, number: int) -> Figure:
+    return Figure(f"{name}.work", "sum", lambda own: own.work[number])
+
+
+def _skipped_of(name: str, number: int) -> Figure:
+    return Figure(f"{name}.skipped", "sum", lambda own: own.skipped(number), whole=False)
+
+
+def numbers_of(plan: StreamingPlan, report: Report) -> list[float]:
+    """The figures of one host, in the order of the list."""
+    return [float(figure.of(report)) for figure in figures_of(plan)]
+
+
+def record_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, float]:
+    """The figures of all hosts, by their names."""
+    return {
+        figure.name: figure.together(reports) for figure in figures_of(plan) if figure.name not in _HIDDEN
+    }
+
+
+def shares_of(completeness: Completeness, prefix: str = "") -> dict[str, float]:
+    """The share of results that was delivered, with its interval, by their names."""
+    low, high = completeness.interval
+    shares = {"completeness": completeness.share, "completeness_low": low, "completeness_high": high}
+    return {prefix + name: share for name, share in shares.items()}
+
+
+def observed_of(plan: StreamingPlan) -> dict[str, str]:
+    """The same as SQL over the numbers of all hosts, `figures`, by names without dots."""
+    columns = {}
+    for number, figure in enumerate(figures_of(plan)):
+        text = f"{figure.aggregate}(figures[{number}])"
+        columns[figure.name.replace(".", "_")] = f"bigint(round({text}))" if figure.whole else text
+    shares = _shares(*(columns[name] for name in (_DELIVERED, _MISSED, _VARIANCE, _WEIGHT)))
+    return {name: text for name, text in columns.items() if name not in _HIDDEN} | shares
+
+
+def _shares(delivered: str, missed: str, variance: str, weight: str) -> dict[str, str]:
+    """`shares_of` in SQL."""
+    guessed = f"{missed} > 0 AND {variance} > 0"
+    hidden = f"(3 * {weight})"
+    # So that the branch that is not taken divides by nothing, either.
+    some = f"greatest({missed}, 1e-300)"
+    factor = f"exp(least(1.96 * sqrt(ln(1 + {variance} / {some} / {some})), 50))"
+    fewest = f"if({guessed}, {missed} / {factor}, greatest(0, if({weight} <= 0, {missed}, 0)))"
+    most = (
+        f"if({guessed}, greatest({missed} * {factor}, least({hidden}, {missed} + {hidden})), "
+        f"greatest(0, {missed}) + {hidden})"
+    )
+
+    def share(lost: str) -> str:
+        return f"if({delivered} + {lost} > 0, {delivered} / ({delivered} + {lost}), 1D)"
+
+    return {
+        "completeness": share(f"greatest(0, {missed})"),
+        "completeness_low": share(most),
+        "completeness_high": share(fewest),
+    }

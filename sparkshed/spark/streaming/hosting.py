@@ -74,7 +74,7 @@ def join(
     for blob in few_and_large(own.process(batch, decision, watermark), _ROWS, _BYTES):
         yield _frame(blob, None, None)
     assert own.report is not None
-    yield _frame(None, json.dumps(own.report.to_json()), numbers_of(own.report))
+    yield _frame(None, json.dumps(own.report.to_json()), numbers_of(plan, own.report))
 
 
 def _frame(blob: bytes | None, report: str | None, figures: list[float] | None) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import warnings
 from dataclasses import replace
 
 from sparkshed.planner.assumptions import assumed
@@ -17,6 +16,7 @@ from sparkshed.planner.shedding import Shedding, policy_of
 from sparkshed.planner.streaming import StreamingPlan, choose_hosts
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.watermarks import has_watermark, shape_of
+from sparkshed.spark.warning import warn_user
 from sparkshed.sql.block import JoinBlock
 from sparkshed.sql.errors import listing
 
@@ -28,6 +28,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     expires = _watermarks(block, inputs)
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
     hosts = choose_hosts(planned.logical, static, resources)
+    _check_zone(block)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
         hosts=hosts,
@@ -66,14 +67,25 @@ def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
         if frame.isStreaming and not has_watermark(frame, f"c{stream.time}")
     ]
     if missing:
-        warnings.warn(
+        warn_user(
             f"{listing(stream.name for stream in missing)} without a watermark on "
             f"{listing(str(stream.time_text) for stream in missing)}: no row can ever leave the windows, and "
             "the state grows without end. Add .withWatermark(…) to the stream, or `WATERMARK ts DELAY OF "
-            "INTERVAL 10 SECONDS` after it in FROM.",
-            stacklevel=2,
+            "INTERVAL 10 SECONDS` after it in FROM."
         )
     return not missing
+
+
+def _check_zone(block: JoinBlock) -> None:
+    """Differences of times on a local clock that shifts can be a day wider than they say."""
+    widened = [bound.text for bound in block.bounds if bound.widened]
+    if widened:
+        warn_user(
+            f"Spark takes `{widened[0]}` on the local clock of the session's time zone, which shifts. So "
+            "windows hold rows for 26 hours more, watermarks behind the join are as much later, and the "
+            "figures count results that Spark drops behind it. Write `a.ts <= b.ts + INTERVAL …` and the "
+            "other way round instead of a difference, or set spark.sql.session.timeZone to UTC."
+        )
 
 
 def _longest(plan: ShedJoin) -> int:

@@ -15,8 +15,9 @@ from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.loop import ControlLoop, Timing
-from sparkshed.planner.streaming import Report, StreamingPlan
+from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.spark.streaming.control import Channel
+from sparkshed.spark.streaming.figures import record_of, shares_of
 from sparkshed.spark.streaming.listening import Batch
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -79,18 +80,29 @@ class Run:
             return
         with self._lock:
             self._resume()
-            record = self._record(batch, reports)
-            self.history.append(record)
-            if self.loop is None or self._channel is None:
-                return
-            ended = _instant(batch.timestamp) + record["seconds"]
-            lasted = 0.0 if self._unhurried else record["lasted"]
-            decision = self.loop.observe(reports, Timing(ended, record["seconds"], lasted))
-            if decision is not None:
+            lasted = self._lasted(batch, reports)
+            decision = self._decided(batch, reports, lasted)
+            self.history.append(self._record(batch, reports, lasted))
+            if decision is not None and self._channel is not None and self.loop is not None:
                 remembered = self.loop.remember()
                 self._channel.publish(
                     {"version": decision.version, "decision": decision.to_json(), "remembered": remembered}
                 )
+
+    def _lasted(self, batch: Batch, reports: list[Report]) -> float:
+        """How long the input of a micro-batch took to arrive; 0 if that is not known."""
+        began = _instant(batch.timestamp)
+        lasted = began - self._last if self._last else 0.0
+        if any(count["arrived"] for own in reports for count in own.streams):
+            self._last = began
+        return lasted
+
+    def _decided(self, batch: Batch, reports: list[Report], lasted: float) -> Decision | None:
+        if self.loop is None:
+            return None
+        ended = _instant(batch.timestamp) + batch.seconds
+        timing = Timing(ended, batch.seconds, 0.0 if self._unhurried else lasted)
+        return self.loop.observe(reports, timing)
 
     def _resume(self) -> None:
         if self._channel is not None and self.loop is not None:
@@ -100,60 +112,36 @@ class Run:
                     found["version"], found["decision"], found["remembered"], fully=self._works_fully
                 )
 
-    def _record(self, batch: Batch, reports: list[Report]) -> dict[str, Any]:
+    def _record(self, batch: Batch, reports: list[Report], lasted: float) -> dict[str, Any]:
         """One row of the history."""
-        names = [stream.name for stream in self._plan.spec.streams]
         completeness = Completeness()
         for own in reports:
             completeness += own.completeness
         self._total += completeness
-        seconds = batch.seconds
-        began = _instant(batch.timestamp)
-        lasted = began - self._last if self._last else 0.0
-        if any(count["arrived"] for own in reports for count in own.streams):
-            self._last = began
-        work = [sum(own.work[i] for own in reports) for i, _ in enumerate(names)]
-        full = work if self.loop is None else self.loop.full_work(reports)
-        figures = reports[0].figures
-        record: dict[str, Any] = {
+        timing = {
             "batch": batch.number,
             "timestamp": batch.timestamp,
-            "seconds": seconds,
+            "seconds": batch.seconds,
             "lasted": lasted,
-            "z": reports[0].throttle,
-            "beta": lasted / seconds if seconds and lasted else 1.0,
-            "fixed_seconds": figures.get("fixed", 0.0),
-            "variable_seconds": figures.get("unit", 0.0) * sum(own.effort for own in reports),
-            "decision": reports[0].version,
-            "results": round(completeness.delivered),
-            "work": sum(work),
-            "completeness": completeness.share,
-            "completeness_low": completeness.interval[0],
-            "completeness_high": completeness.interval[1],
-            "total_completeness": self._total.share,
-            "total_completeness_low": self._total.interval[0],
-            "total_completeness_high": self._total.interval[1],
-            "window_rows": sum(own.rows for own in reports),
-            "memory": sum(own.memory for own in reports),
-            "drop": max(own.drop for own in reports),
-            "state_bytes": sum(own.state_bytes for own in reports),
-            "state_reads": sum(own.reads for own in reports),
-            "state_read_bytes": sum(own.read_bytes for own in reports),
-            "engine_seconds": max(own.seconds for own in reports),
         }
-        for i, name in enumerate(names):
-            counts = self._counts(reports, i)
-            record |= {f"{name}.{kind}": count for kind, count in counts.items()}
-            record[f"{name}.work"] = work[i]
-            record[f"{name}.skipped"] = max(0.0, full[i] - work[i])
-        return record
+        return {
+            **timing,
+            **record_of(self._plan, reports),
+            # Listeners of Spark's get those of the last decision, as hosts know no others.
+            "beta": lasted / batch.seconds if batch.seconds and lasted else 1.0,
+            **self._costs(batch, reports),
+            **shares_of(completeness),
+            **shares_of(self._total, "total_"),
+        }
 
-    def _counts(self, reports: list[Report], stream: int) -> dict[str, int]:
-        """Rows of a stream by what became of them; copies on several hosts count once."""
-        hosts = self._plan.hosts
-        copied = hosts.keys is None and stream != hosts.master
-        totals = {kind: [own.streams[stream][kind] for own in reports] for kind in reports[0].streams[stream]}
-        return {kind: max(found) if copied else sum(found) for kind, found in totals.items()}
+    def _costs(self, batch: Batch, reports: list[Report]) -> dict[str, float]:
+        """Fixed and variable cost: as the throttle knows them, or else what was measured in this batch."""
+        if self.loop is not None and self.loop.throttle.unit > 0:
+            throttle = self.loop.throttle
+            variable = throttle.unit * sum(own.effort for own in reports)
+            return {"fixed_seconds": throttle.fixed, "variable_seconds": variable}
+        joining = min(batch.seconds, max(own.joining for own in reports))
+        return {"fixed_seconds": batch.seconds - joining, "variable_seconds": joining}
 
 
 def _report(text: str) -> Report:

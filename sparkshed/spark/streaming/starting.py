@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
-from sparkshed.spark.streaming.checkpoints import refuse_other_kind
+from sparkshed.spark.streaming.checkpoints import claim
 from sparkshed.spark.streaming.driver import controllers_of, listen
 from sparkshed.spark.streaming.watermarks import shape_of
 
@@ -99,8 +99,7 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         places = {**getattr(self, "_shed_places", {}), **found}
         location = places.get(_CHECKPOINT)
         if location:
-            sheds = any(own.channel is not None for own in controllers)
-            refuse_other_kind(session, location, sheds=sheds)
+            claim(session, location, [own.plan for own in controllers])
         listen(session)
         with _lock, ExitStack() as prepared:
             for controller in controllers:
