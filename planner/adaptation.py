@@ -39,6 +39,7 @@ class Policy:
         fixed: Whether the orders are given, not learned.
         by_selectivity: Order by the lowest selectivity, as in the paper, and not by what the model promises.
         adapt: Δ, seconds between adaptations.
+        prices: Whether to say what work is worth, for windows with a limit.
         save_memory: Keep only a sample of the rows that no harvest reaches.
         follows: Whether z follows the load; otherwise it is a promise that is kept on average.
         adaptations: What `adaptive` adapts.
@@ -51,6 +52,7 @@ class Policy:
     fixed: bool = False
     by_selectivity: bool = False
     adapt: float = 5.0
+    prices: bool = False
     save_memory: bool = False
     follows: bool = False
     adaptations: tuple[str, ...] = ADAPTATIONS

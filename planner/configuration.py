@@ -38,6 +38,8 @@ class Configuration:
         horizons: How old, in microseconds, rows of each stream are when most of them are dropped from the
             windows, because no harvest reaches farther back; None keeps all.
         reserve: The share of rows that stays beyond the horizon, to learn from.
+        price: What the next unit of work would bring, over what one brings on average: rows whose results are
+            worth less than the work on them need not be kept. 0 where nothing is left undone.
         pace: What rows may cost, where a share of the full work is promised; `mix` is then where rows start.
     """
 
@@ -55,6 +57,7 @@ class Configuration:
     sifts: tuple[bool, ...] = ()
     partly: tuple[Span | None, ...] = ()
     rear: tuple[float, ...] = ()
+    price: float = 0.0
     pace: Pace | None = None
 
     def __post_init__(self) -> None:
@@ -79,6 +82,9 @@ class Configuration:
             raise ValueError(msg)
         if not 0 < self.throttle <= 1 or not 0 <= self.mix <= 1 or not 0 <= self.shred <= 1:
             msg = f"throttle {self.throttle}, mix {self.mix} and shred {self.shred} are shares"
+            raise ValueError(msg)
+        if not 0 <= self.price <= 1:
+            msg = f"the price is a share of what work brings on average, found {self.price}"
             raise ValueError(msg)
         if not 0 < self.reserve <= 1:
             msg = f"the reserve must be above 0 and at most 1, found {self.reserve}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import log
 from operator import mul
+from statistics import fmean
 
 from sparkshed.planner.account import Account, FinalAccount
 from sparkshed.planner.adaptation import Adapter, Orders
@@ -13,6 +15,7 @@ from sparkshed.planner.configuration import Configuration, Harvest, farthest
 from sparkshed.planner.harvest.choosers import choose
 from sparkshed.planner.harvest.filling import filled
 from sparkshed.planner.harvest.first_hops import FirstHop, counted_first_hops, first_hops, with_first_hops
+from sparkshed.planner.harvest.hull import price_of
 from sparkshed.planner.harvest.learning import Learned, learned_model
 from sparkshed.planner.harvest.model import Choice, HopModel, JoinModel
 from sparkshed.planner.harvest.tally import DirectionTally, Tally
@@ -38,6 +41,9 @@ _WORTH_LEARNING = 0.5
 _LEAST_EAGER = 0.2
 #: Choices, the last one included, whose slices are kept whole.
 _REMEMBERED = 4
+#: Choices, the last one included, whose prices count; and by how much z grew over them, on average, in the
+#: logarithm, where there was time for more work.
+_PRICED, _ROOM = 4, 0.05
 
 
 class HarvestAdapter(Adapter):
@@ -56,6 +62,7 @@ class HarvestAdapter(Adapter):
         self._unsettled: Tally | None = None
         self._eager = 1.0
         self._reaches: deque[tuple[int | None, ...]] = deque(maxlen=_REMEMBERED)
+        self._prices: deque[tuple[float, float]] = deque(maxlen=_PRICED)
 
     def promise(self, throttle: float) -> None:
         """Keep to a share of the full work by the end of the run."""
@@ -143,12 +150,27 @@ class HarvestAdapter(Adapter):
             thins=thins,
             sifts=sifts,
             tries=tries,
+            price=self._price(corrected, budget, choice),
             # Rows that all probe everything do so.
             pace=self._pace(learned.model, corrected, choice, shred, lessons)
             if any((*dear, *cheap))
             else None,
         )
         return self._saving(found) if self._policy.save_memory else found
+
+    def _price(self, model: JoinModel, budget: float, choice: Choice) -> float:
+        """What the next unit of work would bring, over what those of the choice bring on average.
+
+        Where there is time for more work than was done, it costs nothing: z may be low only because it opens
+        step by step.
+        """
+        if not self._policy.prices:
+            return 0.0
+        output = choice.output(model)
+        worth = min(1.0, price_of(model, budget) * choice.cost(model) / output) if output > 0 else 0.0
+        self._prices.append((log(self._ratio) if self._policy.follows else 0.0, worth))
+        room, price = (fmean(own) for own in zip(*self._prices, strict=True))
+        return 0.0 if room > _ROOM else price
 
     def _saving(self, found: Configuration) -> Configuration:
         """The configuration with rows dropped that neither it nor the last few ones harvest."""
@@ -202,6 +224,7 @@ class HarvestAdapter(Adapter):
     def _found(self, interval: Tally) -> None:
         self._first_hops = ()
         if self.configuration.is_exact:
+            self._prices.clear()
             return
         learned = super()._model(self.configuration.orders)
         if learned is not None:

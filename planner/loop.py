@@ -240,7 +240,7 @@ class ControlLoop:
 
 def _shares(configuration: Configuration) -> tuple[float, ...]:
     own = configuration
-    return own.throttle, own.mix, own.shred, *own.keep, *own.rear
+    return own.throttle, own.mix, own.shred, own.price, *own.keep, *own.rear
 
 
 def _off_pace(last: Pace | None, new: Pace | None) -> bool:

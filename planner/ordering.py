@@ -12,7 +12,7 @@ from math import inf
 
 from sparkshed.planner.adaptation import WORTH_A_CHANGE, Orders
 from sparkshed.planner.graph import JoinGraph
-from sparkshed.planner.harvest.hull import DirectionHull
+from sparkshed.planner.harvest.hull import DirectionHull, price_of
 from sparkshed.planner.harvest.model import DirectionModel, JoinModel
 
 #: An order that is chosen for its slices, by a model of hops that were never made, must promise more.
@@ -41,7 +41,7 @@ def worthiest_orders(
         known: Whether enough is known of a direction to change it.
         model_of: The join in other orders, if enough is known of them.
     """
-    price = _price(model, budget)
+    price = price_of(model, budget)
     worths = [_worth(direction, price) for direction in model.directions]
     best = list(current)
     for origin, order in enumerate(current):
@@ -77,19 +77,6 @@ def _allowed(graph: JoinGraph, origin: int, order: Sequence[int]) -> bool:
             return False
         joined.append(target)
     return True
-
-
-def _price(model: JoinModel, budget: float) -> float:
-    """μ: output per work at which the budget is used up; 0 if it is not."""
-    edges = []
-    for direction in model.directions:
-        hull = DirectionHull(direction)
-        edges += [(s, high - low) for s, (low, high) in zip(hull.slopes, pairwise(hull.cost), strict=True)]
-    for slope, cost in sorted(edges, reverse=True):
-        budget -= cost
-        if budget < 0:
-            return slope
-    return 0.0
 
 
 def _worth(direction: DirectionModel, price: float) -> float:

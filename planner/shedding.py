@@ -89,6 +89,7 @@ def policy_of(hint: ShedHint) -> Policy:
         fixed=hint.orders is not None,
         adapt=hint.adapt / 1_000_000,
         adaptations=hint.adaptations,
+        prices=hint.memory is not None,
     )
 
 

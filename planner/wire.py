@@ -43,6 +43,7 @@ def configuration_from_json(data: dict[str, Any]) -> Configuration:
         tries=tuple(data.get("tries", ())),
         partly=tuple(None if own is None else Span(*own) for own in data.get("partly", ())),
         rear=tuple(data.get("rear", ())),
+        price=data.get("price", 0.0),
         horizons=tuple(data["horizons"]),
         reserve=data["reserve"],
         pace=_pace(data.get("pace")),

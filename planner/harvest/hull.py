@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel
+from sparkshed.planner.harvest.model import DirectionModel, DirectionSetting, HopModel, JoinModel
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,6 +70,19 @@ class DirectionHull:
             chosen, tail = layer.chosen(tail)
             slices.append(chosen)
         return tuple(slices)
+
+
+def price_of(model: JoinModel, budget: float) -> float:
+    """μ: output per work at which the budget is used up; 0 if it is not."""
+    edges = []
+    for direction in model.directions:
+        hull = DirectionHull(direction)
+        edges += [(s, high - low) for s, (low, high) in zip(hull.slopes, pairwise(hull.cost), strict=True)]
+    for slope, cost in sorted(edges, reverse=True):
+        budget -= cost
+        if budget < 0:
+            return slope
+    return 0.0
 
 
 class _Layer:

@@ -77,7 +77,8 @@ def grub(
     watch: Callable[[Step], None] = lambda step: None,
 ) -> Run:
     """Run GrubJoin, with windows of any size or limited ones; the paper's policy has the paper's throttle."""
-    policy = replace(policy or Policy(), adapt=load.adapt, follows=throttle is None)
+    prices = buffering is not None and buffering.harvest
+    policy = replace(policy or Policy(), adapt=load.adapt, follows=throttle is None, prices=prices)
     configuration = Configuration(join.spec.orders, shred=policy.shred)
     adapter = HarvestAdapter(configuration, join.spec.slices, join.graph, policy)
     rng, per_stream = np.random.default_rng(seed), policy.per_stream

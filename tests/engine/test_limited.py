@@ -131,10 +131,15 @@ def keyed(
 
 
 @pytest.mark.parametrize("sample", [None, 0.3, "auto"])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [*POLICIES, "priced"])
 def test_streaming_gives_the_answer_of_batch_through_restarts(policy: str, sample) -> None:
     spec, tables = keyed()
-    shedding = shedding_of(spec, Buffering(policy, rows=100, sample=sample, reserve=0.1))
+    if policy == "priced":
+        priced = Configuration(spec.orders, price=0.3)
+        buffering = Buffering("gdj", rows=100, sample=sample, reserve=0.1)
+        shedding = replace(shedding_of(spec, buffering, "grubjoin"), configuration=priced)
+    else:
+        shedding = shedding_of(spec, Buffering(policy, rows=100, sample=sample, reserve=0.1))
     whole = counted(join_group(spec, 0, tables, shedding, 0))
     found = streamed(spec, shedding, tables, 1_200_000, 90_000)
     assert found == whole
@@ -183,6 +188,34 @@ def test_work_and_memory_are_limited_together() -> None:
     assert found <= exact
     assert 0.2 * sum(whole.values()) < sum(found.values())
     assert strategy.completeness.delivered == sum(found.values())
+
+
+def test_room_is_left_unused_by_rows_that_are_not_worth_the_work_on_them() -> None:
+    spec, tables = keyed(rows=4000, keys=400)
+    held, found = {}, {}
+    for price in (0.0, 0.6):
+        strategy = LimitedGrubJoin(
+            Configuration(spec.orders), Buffering("gdj", rows=120), np.random.default_rng(0)
+        )
+        operator = JoinOperator(spec, strategy)
+        run(operator, tables, 0, 1_000_000)
+        strategy.configure(Configuration(spec.orders, price=price))
+        run(operator, tables, 1_000_000, 1_200_000)
+        held[price] = operator.window_rows
+        found[price] = run(operator, tables, 1_200_000, 1_230_000).total()
+    # Step by step: as many rows arrived as there is room for, a little more than three times.
+    assert held[0.0] > 110
+    assert 15 < held[0.6] < 60
+    assert found[0.6] / held[0.6] > 1.3 * found[0.0] / held[0.0]
+    # Where work costs nothing any more, there is room for all again.
+    strategy.configure(Configuration(spec.orders))
+    run(operator, tables, 1_230_000, 3_000_000)
+    assert operator.window_rows > 110
+
+
+def run(operator: JoinOperator, tables: dict[int, pa.Table], start: int, stop: int) -> Counter:
+    """What an operator finds in a stretch of some streams."""
+    return counted(operator.process({s: r for s, (r,) in between(tables, start, stop).items()}))
 
 
 def test_the_estimate_of_what_is_missed_is_right_on_average() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,25 @@ from sparkshed.engine.eviction.slots import ACTIVE, GONE, NEVER, PAST, RESERVED,
 
 #: Rows of streams are counted over so many times the rows that the buffer holds, to divide it among them.
 _COUNTED = 64
+#: While as many rows arrive as there is room for, the room that is used changes by this much at most, in the
+#: logarithm.
+_SPEED = 0.5
+#: The share of the room that is used at least.
+_LEAST = 1 / 16
 
 
 class Buffer:
-    """Rows of all streams, as many as the limit allows, by the rules of a policy."""
+    """Rows of all streams, as many as the limit allows, by the rules of a policy.
+
+    Where work is limited, too, it may be better to hold fewer: rows that are there are compared with others,
+    and what they yield may be less than the same work brings elsewhere. What work is worth is the `price`,
+    what the next unit of it would bring over what one brings on average. Rows that promise less than the
+    price times the mean are not worth the work on them. So the room that is used closes step by step while
+    there are such rows, and opens again where work costs nothing.
+
+    Attributes:
+        price: What work is worth; 0 if there is time for all of it.
+    """
 
     def __init__(
         self,
@@ -56,6 +72,9 @@ class Buffer:
         self.policy = policy
         most = int(reserve * limit)
         self._limit = limit - most
+        self._room = float(self._limit)
+        self._looked = 0
+        self.price = 0.0
         self._retentions = retentions
         self._streams = len(retentions)
         self._unified = unified
@@ -133,6 +152,22 @@ class Buffer:
         self.policy.refresh(self._seq, now)
         if self.policy.reprices:
             self._ranks.rebuild()
+        if self.policy.foretells:
+            self._follow_price()
+
+    def _follow_price(self) -> None:
+        """Leave room unused that rows are not worth."""
+        rows = self._limit * self._active / max(1, sum(self._sizes))
+        passed = (self._seq - self._looked) / max(1.0, rows)
+        self._looked = self._seq
+        if not self.price:
+            self._room = min(self._limit, self._room * exp(passed * _SPEED))
+            return
+        active = self.slots.of(ACTIVE)
+        promised = self.policy.currents(active)
+        worth_it = self.slots.costs.take(active[promised >= self.price * promised.mean()]).sum()
+        closed = min(self._room, self._held) * exp(-passed * _SPEED)
+        self._room = max(float(worth_it), closed, _LEAST * self._limit)
 
     def _ends(self, arrivals: Arrivals, clock: Ints) -> tuple[list[int], list[int]]:
         """Which rows get out of reach, and at which arrival."""
@@ -186,9 +221,9 @@ class Buffer:
 
     def _make_room(self, cost: int, group: int, now: int, place: int) -> bool:
         """Whether there is room for a row; the others make it if they must."""
-        if cost > self._limit:
+        if cost > self._room:
             return False
-        while self._held + cost > self._limit:
+        while self._held + cost > self._room:
             if self._past:
                 slot = self._past.popleft()
                 self._held -= self.slots.cost[slot]
@@ -232,7 +267,7 @@ class Buffer:
         return excess.index(max(excess))
 
     def _quota(self, group: int) -> float:
-        return self._limit * self._arrived[group] / max(1, sum(self._arrived))
+        return self._room * self._arrived[group] / max(1, sum(self._arrived))
 
     def _learn(self, meetings: Meetings, first: int, last: int, clock: Ints) -> None:
         if self.policy.learns and first < last:
@@ -267,6 +302,7 @@ class Buffer:
             "policy": self.policy.notes(order),
             "reserve": self.reserve.notes(),
             "arrived": self._arrived,
+            "room": (self._room, self._looked),
             "clock": self._clock,
             "seq": self._seq,
             "due": self._due,
@@ -279,6 +315,7 @@ class Buffer:
             getattr(slots, name)[order] = values
         slots.streams[order] = streams
         self._arrived = list(notes["arrived"])
+        self._room, self._looked = notes["room"]
         self._clock, self._seq, self._due = notes["clock"], notes["seq"], notes["due"]
         self.reserve.recall(notes["reserve"])
         for slot in slots.of(ACTIVE).tolist():

@@ -47,7 +47,7 @@ class Learned(Policy):
     is ahead of it. Credits of many results at once count for as much as their root.
     """
 
-    credits = learns = reprices = True
+    credits = learns = reprices = foretells = True
 
     def __init__(self, spec: JoinSpec, stores: Sequence[RowStore], rows: int, *, aged: bool) -> None:
         """Start with credits that count by how late they are.

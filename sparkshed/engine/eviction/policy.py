@@ -47,11 +47,13 @@ class Policy:
     Attributes:
         credits: Whether results change priorities.
         learns: Whether results teach the policy something else.
+        foretells: Whether priorities are what rows will yield, so that their ratios mean something.
         reprices: Whether priorities may fall when it looks at all rows.
     """
 
     credits = False
     learns = False
+    foretells = False
     reprices = False
 
     def bind(self, slots: Slots, limit: int) -> None:

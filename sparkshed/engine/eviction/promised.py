@@ -32,7 +32,7 @@ class Promised(Policy):
     learned from what comes. No result has to be looked at one by one.
     """
 
-    reprices = True
+    reprices = foretells = True
 
     def __init__(self, spec: JoinSpec, stores: Sequence[RowStore], rows: int, *, aged: bool) -> None:
         """Start with what is believed of any stream.

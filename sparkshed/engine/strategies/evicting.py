@@ -62,6 +62,7 @@ class Evicting(Learning):
         super().bind(spec, stores)
         self._seed = int(self.generator.integers(1 << 62))
         self.buffer = buffer_of(self.buffering, spec, stores, (self._seed,), harvests=self.harvests)
+        self._tell_price()
         self.sampler: Sampler | None = None
         if self.buffering.sample is not None:
             self.sampler = Sampler(
@@ -70,6 +71,15 @@ class Evicting(Learning):
         self._slot_of = [Growing(np.empty(0, np.int64)) for _ in stores]
         self._row_of: Ints = np.empty(0, np.int64)
         self._new: list[Ints] = [np.empty(0, np.int64) for _ in stores]
+
+    def configure(self, configuration: Configuration) -> None:
+        """Follow a new configuration from the next micro-batch on."""
+        super().configure(configuration)
+        self._tell_price()
+
+    def _tell_price(self) -> None:
+        if self.buffering.harvest:
+            self.buffer.price = self.configuration.price
 
     def arriving(self, batch: Mapping[int, pa.Table | pa.RecordBatch | None]) -> None:
         """Find out what share of the rows can be kept."""
