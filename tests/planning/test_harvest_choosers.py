@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planning.harvests import general_instance, paper_instance
 from sparkshed.planner.harvest import CHOOSERS, METRICS, DirectionModel, HopModel, JoinModel, choose
 from sparkshed.planner.harvest.filling import filled
+from sparkshed.planner.harvest.hull import price_of
 
 HEURISTICS = ("greedy", "greedy_reverse", "greedy_double")
 THROTTLES = (0.05, 0.2, 0.4, 0.8)
@@ -235,3 +236,16 @@ def test_unknown_names_are_refused():
         choose(model, 1.0, "greedy", "best")
     with pytest.raises(ValueError, match="budget is not a number"):
         choose(model, float("nan"))
+
+
+def test_work_is_worth_its_price_where_slices_differ_and_nothing_where_all_are_probed():
+    def elasticity(share: tuple[float, ...], budget: float) -> float:
+        hop = HopModel(cost=(10.0,) * len(share), partials=(0.0,) * len(share), share=share)
+        model = JoinModel((DirectionModel(rate=1.0, results=100.0, hops=(hop,)),))
+        choice = choose(model, budget)
+        return price_of(model, budget) * choice.cost(model) / choice.output(model)
+
+    # Where all slices are alike, the next unit of work brings as much as the others.
+    assert elasticity((1.0, 1.0, 1.0, 1.0), 15) == pytest.approx(1.0)
+    assert elasticity((8.0, 1.0, 1.0, 0.5), 15) == pytest.approx(1.5 / 8.5)
+    assert elasticity((1.0, 1.0, 1.0, 1.0), 40) == 0.0
