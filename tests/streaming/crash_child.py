@@ -54,7 +54,8 @@ STATEMENTS = {
     "grubjoin": Statement(_THREE, "grubjoin, 'budget=1', 'adapt=200 ms'"),
     "dual": Statement(_KEYS, "dual, 'rows=25'"),
     "dual-sheds": Statement(_KEYS, f"dual, 'rows=25', {_SHED}", "dual, 'rows=25'", alike=False),
-    "prob": Statement(_NEAR_KEYS, "prob, 'memory=30'"),
+    # One host, as memory that is divided by keys is divided otherwise in batch.
+    "prob": Statement(_NEAR_KEYS, "prob, 'memory=30', 'diffuse=none'"),
     **{
         name: Statement(_BAND, f"{name}, 'memory=30'")
         for name in ("gdj", "age", "lru", "lfu", "fifo", "rand")
