@@ -455,7 +455,8 @@ def test_the_same_seed_gives_the_same_results_on_any_worker():
 def test_state_of_another_query_is_refused():
     store = MemoryStore()
     step(plan_of(camera_join(3).spec), store, {})
-    with pytest.raises(CheckpointError, match=r"differs in its `time bounds`, `basic window`.*checkpointLocation"):
+    other = "differs in its `time bounds`, `basic window`.*checkpointLocation"
+    with pytest.raises(CheckpointError, match=other):
         step(plan_of(camera_join(3, window=10, basic=1).spec), store, {})
     with pytest.raises(CheckpointError, match="diffuse="):
         step(plan_of(camera_join(3).spec, hosts=Hosts(2)), store, {})
