@@ -69,6 +69,11 @@ def run(args: argparse.Namespace) -> int:
 
 #: The windows of Spark's own joins are in its heap, and they come close to the usual gigabyte.
 _ROOMY = {"spark.driver.memory": "4g"}
+#: All of the heap is resident from the start, so that it is seen if anything else grows.
+_STEADY = {
+    "spark.driver.memory": "1500m",
+    "spark.driver.defaultJavaOptions": "-Xms1500m -XX:+AlwaysPreTouch",
+}
 
 
 def _progress(line: str) -> None:
@@ -104,7 +109,7 @@ def _policies(args: argparse.Namespace) -> Sections:
 
 
 def _soak(args: argparse.Namespace) -> Sections:
-    with local_session(args.master, extra=_ROOMY) as spark:
+    with local_session(args.master, extra=_STEADY) as spark:
         return {"rows": BENCHES["soak"](spark, args.rate, args.seconds or _SECONDS, _progress)}
 
 

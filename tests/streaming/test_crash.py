@@ -67,8 +67,8 @@ def live_and_die(folder: Path, names: list[str], rng: Random, seconds: float | N
         deadline = time.monotonic() + (seconds if seconds is not None else 600)
         while child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
-            # About once in ten seconds a worker dies.
-            if seconds is not None and rng.random() < 0.005:
+            # About once in two seconds a worker dies.
+            if seconds is not None and rng.random() < 0.025:
                 for victim in rng.sample(found := workers(child.pid), min(1, len(found))):
                     os.kill(victim, signal.SIGKILL)
                     killed += 1
@@ -95,8 +95,10 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(enabled, tmp_path, p
     deaths = workers_killed = 0
     moments = set()
     while deaths < kills and not (tmp_path / "done").exists():
-        batches = rng.randrange(2 * len(names))
-        workers_killed += live_and_die(tmp_path, names, rng, rng.uniform(0, 4), batches)
+        # Each life has its share of the micro-batches that are left, about, however fast the machine is.
+        left = len(names) * files - ended(tmp_path, names)
+        batches = rng.randrange(max(1, left // (kills - deaths + 1)))
+        workers_killed += live_and_die(tmp_path, names, rng, rng.uniform(0, 1), batches)
         deaths += not (tmp_path / "done").exists()
         moments.add(ended(tmp_path, names))
     live_and_die(tmp_path, names, rng, None)

@@ -29,6 +29,8 @@ _PARTITIONS = "spark.sql.shuffle.partitions"
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 #: Counting rows makes the store look for each key before it is written; pieces are counted anyway.
 _COUNTING = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
+#: Pieces live for a window; RocksDB keeps what was written in memory, live or not, until a buffer is full.
+_BUFFER, _MEGABYTES = "spark.sql.streaming.stateStore.rocksdb.writeBufferSizeMB", "16"
 
 #: A micro-batch without rows, for the watermark alone: a join has no results by it, and forgets rows later.
 _EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -135,7 +137,7 @@ def _own_settings(session: SparkSession, hosts: int, *, alone: bool) -> Iterator
     wanted = {_PARTITIONS: str(hosts)}
     if "RocksDB" not in str(session.conf.get(_PROVIDER)):
         wanted[_PROVIDER] = _ROCKSDB
-    ours = {_CHANGELOG: "true", _COUNTING: "false"}
+    ours = {_CHANGELOG: "true", _COUNTING: "false", _BUFFER: _MEGABYTES}
     if alone:
         ours[_EMPTY] = "false"
     wanted |= {key: value for key, value in ours.items() if not is_set(session, key)}
