@@ -160,7 +160,7 @@ class Buffer:
         rows = self._limit * self._active / max(1, sum(self._sizes))
         passed = (self._seq - self._looked) / max(1.0, rows)
         self._looked = self._seq
-        if not self.price:
+        if not self.price or not self._active:
             self._room = min(self._limit, self._room * exp(passed * _SPEED))
             return
         active = self.slots.of(ACTIVE)
@@ -315,7 +315,8 @@ class Buffer:
             getattr(slots, name)[order] = values
         slots.streams[order] = streams
         self._arrived = list(notes["arrived"])
-        self._room, self._looked = notes["room"]
+        # Checkpoints may have been written before room could be left unused.
+        self._room, self._looked = notes.get("room", (float(self._limit), self._seq))
         self._clock, self._seq, self._due = notes["clock"], notes["seq"], notes["due"]
         self.reserve.recall(notes["reserve"])
         for slot in slots.of(ACTIVE).tolist():
