@@ -23,7 +23,7 @@ class Buffering:
         bytes: The limit in bytes: the Arrow bytes of the columns that are kept, and `ROW_OVERHEAD` a row.
         unified: One buffer for all streams; otherwise each has a part of it, in proportion to its rows.
         method: How `gdj` gives credit: METHOD 1, 2 or 3 of the paper.
-        percentile: Of the credits, that rows start with in `gdj`; None to find the best one.
+        percentile: Of the credits, that rows start with in `gdj`; None to learn what credits are worth.
         own: Whether rows start `gdj` with credit for the results that they arrive with, beside the
             percentile; not so in the paper.
         harvest: Whether credits of `gdj` count by the ages at which rows are probed, if that is at some only.
@@ -82,12 +82,17 @@ def buffering_of(hint: ShedHint, parts: int) -> Buffering | None:
     """The options of a hint about memory, for each of several groups or hosts; None without a limit."""
     if hint.memory is None:
         return None
-    rows = hint.memory.unit == "rows"
+    rows, credits = hint.memory.unit == "rows", hint.credits
     whole = Buffering(
         policy=hint.evict,
         rows=hint.memory.amount if rows else None,
         bytes=None if rows else hint.memory.amount,
         unified=hint.options.get("buffers", "unified") == "unified",
         sample=hint.sample,
+        method=1 if credits is None else credits.method,
+        percentile=None if credits is None else credits.percentile,
+        # As in the paper, where a rule of it is asked for.
+        own=credits is None,
+        sketch=hint.sketch,
     )
     return whole.divided(parts)

@@ -73,7 +73,9 @@ def memory_lines(shedding: Shedding, parts: int) -> Iterator[str]:
     each = f", in each of {parts} parts" if parts > 1 else ""
     sample = "" if own.sample is None else f", sample={own.sample}"
     buffers = "unified" if own.unified else "proportional"
-    yield f"Memory: {amount}{each}, evict={own.policy}, buffers={buffers}{sample}"
+    credits = "" if own.percentile is None else f", credits=method{own.method}:{own.percentile:g}"
+    counts = "" if own.sketch is None else f", counts=sketch:{own.sketch}"
+    yield f"Memory: {amount}{each}, evict={own.policy}{credits}{counts}, buffers={buffers}{sample}"
 
 
 def expected_line(shedding: Shedding) -> str:

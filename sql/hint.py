@@ -13,6 +13,7 @@ from sparkshed.sql.options import (
     EVICTION,
     OPTIONS,
     STRATEGIES,
+    Credits,
     Diffusion,
     Memory,
     bad_value,
@@ -23,6 +24,9 @@ SPARK_HINTS = frozenset(
     "broadcast broadcastjoin mapjoin merge shuffle_merge mergejoin shuffle_hash shuffle_replicate_nl "
     "coalesce repartition repartition_by_range rebalance skew range_join".split()
 )
+
+#: Options that have an effect on one policy only.
+_OF_POLICIES = {"credits": "gdj", "counts": "prob"}
 
 _EXAMPLE = "Write it as /*+ SHED(grubjoin, 'budget=0.5', 'basic=2 seconds') */."
 _PIECE = re.compile(
@@ -114,6 +118,16 @@ class ShedHint:
     def sample(self) -> float | str | None:
         """The drop probability in front of a limited buffer."""
         return cast("float | str | None", self.options.get("sample"))
+
+    @property
+    def credits(self) -> Credits | None:
+        """The rule of the paper that gives credit in `gdj`; None to learn what credits are worth."""
+        return cast("Credits | None", self.options.get("credits"))
+
+    @property
+    def sketch(self) -> int | None:
+        """Counters that `prob` has for each stream; None for one for each value."""
+        return cast("int | None", self.options.get("counts"))
 
     @property
     def rows(self) -> int | None:
@@ -263,6 +277,13 @@ def _option(strategy: str, kind: str, argument: str) -> tuple[str, object]:
 def _limited(hint: ShedHint) -> ShedHint:
     """Refuse a memory strategy without a limit, and what only a limit has an effect on."""
     if hint.memory is not None:
+        for name, policy in _OF_POLICIES.items():
+            if name in hint.options and hint.evict != policy:
+                msg = (
+                    f"SHED option `{name}` has no effect where `{hint.evict}` decides who leaves. "
+                    f"Add 'evict={policy}', or remove it."
+                )
+                raise HintError(msg)
         return hint
     if hint.strategy in EVICTION:
         msg = (
@@ -270,7 +291,7 @@ def _limited(hint: ShedHint) -> ShedHint:
             f"limit: write /*+ SHED({hint.strategy}, 'memory=10000') */, in rows, or 'memory=64 MB'."
         )
         raise HintError(msg)
-    for name in ("buffers", "evict", "sample"):
+    for name in ("buffers", "evict", "sample", *_OF_POLICIES):
         if name in hint.options:
             msg = f"SHED option `{name}` has no effect without `memory`. Add 'memory=10000', or remove it."
             raise HintError(msg)

@@ -19,6 +19,7 @@ HARVESTS = ("lagrange", "greedy", "greedy_reverse", "greedy_double", "exhaustive
 METRICS = ("best_output", "best_output_per_cost", "best_delta")
 ADAPTATIONS = ("rate", "time", "direction")
 DIFFUSIONS = ("auto", "hash", "atr", "ctr", "none")
+METHODS = ("method1", "method2", "method3")
 
 _UNITS = {
     "microsecond": 1,
@@ -51,6 +52,14 @@ class Diffusion:
 
     routing: str
     hosts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Credits:
+    """A rule of the GreedyDual-Join paper: METHOD 1, 2 or 3, and the percentile that rows start with."""
+
+    method: int
+    percentile: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +109,9 @@ def _number(low: float, high: float, *, open_low: bool) -> Callable[[str], float
     return parse
 
 
+_SHARE = _number(0, 1, open_low=False)
+
+
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.lower() not in words:
@@ -142,6 +154,24 @@ def _memory(text: str) -> Memory:
     if amount < 1:
         raise ValueError(text)
     return Memory(amount, "bytes" if unit in _BYTES else "rows")
+
+
+def _credits(text: str) -> Credits | None:
+    if text.lower() == "learned":
+        return None
+    method, _, percentile = text.lower().partition(":")
+    if method not in METHODS:
+        raise ValueError(text)
+    return Credits(METHODS.index(method) + 1, _SHARE(percentile))
+
+
+def _counters(text: str) -> int | None:
+    if text.lower() == "exact":
+        return None
+    kind, _, counters = text.lower().partition(":")
+    if kind != "sketch":
+        raise ValueError(text)
+    return _rows(counters)
 
 
 def _adaptations(text: str) -> tuple[str, ...]:
@@ -270,6 +300,25 @@ OPTIONS: dict[str, Option] = {
             "drop probability in front of a limited buffer; `auto` gives unbiased sampling",
             LIMITABLE,
             _auto_or(_number(0, 1, open_low=False)),
+        ),
+        Option(
+            "credits",
+            "learned",
+            "`learned`, or a rule and a percentile from 0 to 1, `method1:0.8`, with `method1`, `method2` or "
+            "`method3`",
+            "how rows earn credit where `gdj` decides who leaves: as arrivals teach, or by a rule of the "
+            "paper, in which rows start with a percentile of all credits",
+            ("grubjoin", "randomdrop", "adaptive", "gdj"),
+            _credits,
+        ),
+        Option(
+            "counts",
+            "exact",
+            "`exact`, or a sketch of so many counters for each stream, `sketch:4096`",
+            "how often values came, where `prob` decides who leaves: a counter for each value, or a "
+            "count-min sketch, whose size does not grow",
+            ("grubjoin", "randomdrop", "adaptive", "prob"),
+            _counters,
         ),
         Option(
             "adaptations",

@@ -142,8 +142,10 @@ def test_a_budget_of_almost_nothing_finds_almost_nothing(cameras, answer, strate
         (SCANNED, ("gdj", "memory=30")),
         (EQUAL, ("prob", "memory=40 KB", "diffuse=hash:2")),
         (SCANNED, ("grubjoin", "memory=300", "evict=lru", "budget=0.5")),
+        (SCANNED, ("gdj", "memory=30", "credits=method1:0.3")),
+        (EQUAL, ("prob", "memory=300", "counts=sketch:64")),
     ],
-    ids=["rows", "bytes", "work, too"],
+    ids=["rows", "bytes", "work, too", "a rule of the paper", "a sketch"],
 )
 def test_windows_with_a_limit(cameras, answer, text, options):
     whole = answer(text)

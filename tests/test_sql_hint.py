@@ -6,7 +6,7 @@ import pytest
 
 from sparkshed.sql.errors import HintError, UnavailableError
 from sparkshed.sql.hint import ShedHint, parse_hint
-from sparkshed.sql.options import EVICTION, OPTIONS, STRATEGIES, Diffusion, Memory
+from sparkshed.sql.options import EVICTION, OPTIONS, STRATEGIES, Credits, Diffusion, Memory
 
 
 def test_strategy_and_options() -> None:
@@ -57,6 +57,10 @@ def test_comments_without_the_hint_are_untouched(comment: str) -> None:
         ("memory", "1 row", Memory(1, "rows")),
         ("memory", "1.5 KB", Memory(1536, "bytes")),
         ("sample", "0", 0.0),
+        ("credits", "Learned", None),
+        ("credits", "method3:0", Credits(3, 0.0)),
+        ("counts", "exact", None),
+        ("counts", "sketch:8", 8),
         ("adaptations", "Rate, time", ("rate", "time")),
         ("rows", "5", 5),
         ("diffuse", "hash", Diffusion("hash")),
@@ -83,6 +87,11 @@ def test_values(option: str, text: str, value: object) -> None:
         ("order", "a:"),
         ("memory", "0"),
         ("memory", "1 TB"),
+        ("credits", "method4:0.5"),
+        ("credits", "method1:1.1"),
+        ("credits", "learned:0.5"),
+        ("counts", "sketch:0"),
+        ("counts", "exact:8"),
         ("adaptations", ""),
         ("rows", "1.5"),
         ("diffuse", "none:2"),
