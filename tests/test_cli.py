@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from argparse import ArgumentTypeError
@@ -213,6 +214,15 @@ def test_a_wrong_column_is_reported_in_plain_words(tmp_path):
     assert "Traceback" not in done.stderr
     assert "org.apache.spark" not in done.stderr
     assert not (tmp_path / "spark-warehouse").exists()
+
+
+def test_memory_that_is_freed_is_used_again(tmp_path):
+    seen = "SELECT reflect('java.lang.System', 'getenv', 'MALLOC_ARENA_MAX') AS arenas"
+    command = [sys.executable, "-m", "sparkshed.cli.main", "sql", "-e", seen, "--master", "local[1]"]
+    unset = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    done = subprocess.run(command, cwd=tmp_path, env=unset, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\W*2\W*$", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_module_runs_as_a_program():

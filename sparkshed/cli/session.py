@@ -85,6 +85,8 @@ def local_session(
     os.environ["PYSPARK_PYTHON"] = worker_python
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # With one arena for each of hundreds of threads, memory that RocksDB has freed is never handed back.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     if worker_python == sys.executable:
         use_compiled_pyspark()
     try:
