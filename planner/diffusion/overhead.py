@@ -59,7 +59,7 @@ def best_master(flow: Flow, length: float, hosts: int) -> int:
 def coordinated(flow: Flow, orders: Sequence[Sequence[int]], first: float, fresh: float) -> float:
     """What CTR sends: `Σ r_i (|V_1| - 1 + Σ_k Π_j σ·r·W · |V'_k|)`.
 
-    >>> flow = Flow((10.0, 10.0, 10.0), ((0.0, 4.0, 4.0),) * 3, ((0.1, 0.1, 0.1),) * 3)
+    >>> flow = Flow((10.0, 10.0, 10.0), ((4.0, 4.0, 4.0),) * 3, ((0.1, 0.1, 0.1),) * 3)
     >>> coordinated(flow, ((1, 2), (0, 2), (0, 1)), 2.0, 1.0)
     150.0
 
