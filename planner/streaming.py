@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.diffusion.plan import RouterPlan, aligned_plan
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.layout import Resources
@@ -39,22 +40,43 @@ class Hosts:
         master   |0|1|0|1|0|1|      host of each segment
         others   to all hosts
 
+    With a router, all of that changes while the join runs, as hosts turn out to be busy: see
+    :mod:`sparkshed.planner.diffusion`.
+
     Attributes:
         count: Number of hosts.
         keys: The input column of each stream that is equal in all of them; None without one.
         master: Number of the master stream.
         segment: Length of its segments, in microseconds.
+        router: What a router starts from; None if rows go where they always do.
     """
 
     count: int
     keys: tuple[int, ...] | None = None
     master: int = 0
     segment: int = 1
+    router: RouterPlan | None = None
 
     @property
     def routing(self) -> str:
         """The routing in the hint's words."""
+        if self.router is not None:
+            return self.router.kind
         return "none" if self.count == 1 else "atr" if self.keys is None else "hash"
+
+    @property
+    def lanes(self) -> int:
+        """Parts of each host that know nothing of each other."""
+        return 1 if self.router is None else self.router.lanes
+
+    @property
+    def mark(self) -> str:
+        """What must not change while a checkpoint is in use."""
+        own = asdict(self)
+        if self.router is None:
+            # As it was before there were routers.
+            del own["router"]
+        return f"{self.routing}:{self.count} {_mark(own)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +117,20 @@ class StreamingPlan:
         return self.spec.orders if self.shedding is None else self.shedding.configuration.orders
 
     @property
+    def of_hosts(self) -> StreamingPlan:
+        """The plan as hosts have it: where a router tells them the watermark, it is the join's own."""
+        return self if self.hosts.router is None else replace(self, regain=0, waits=False)
+
+    def watermark(self, former: int | None, now: int | None) -> int | None:
+        """The watermark of the join, from Spark's last two."""
+        if not self.expires:
+            return None
+        if self.waits:
+            # Rows that waited for this watermark are as old as that; those of the last one are late.
+            return former
+        return None if now is None else now + self.regain
+
+    @property
     def marks(self) -> dict[str, str]:
         """What must not change while a checkpoint is in use, by a word for it."""
         spec = self.spec
@@ -106,7 +142,7 @@ class StreamingPlan:
             "join conditions": _mark(_conditions(spec)),
             "output columns": _mark(spec.output),
             "basic window": _mark(spec.basic),
-            "hosts": f"{self.hosts.routing}:{self.hosts.count} {_mark(asdict(self.hosts))}",
+            "hosts": self.hosts.mark,
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
             "memory": _mark(None if self.shedding is None else self.shedding.buffering),
             "joins that share the memory": _mark(beside or None),
@@ -141,6 +177,8 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
         count = 1
     assert plan.basic is not None
     master = next(number for number, own in enumerate(static) if not own)
+    if routing == "atr" and count > 1:
+        return Hosts(count, None, master, router=aligned_plan(plan.closed.at, plan.basic, count))
     return Hosts(count, keys if count > 1 else None, master, max(1, plan.basic // SEGMENTS))
 
 
@@ -199,12 +237,14 @@ class Report:
         seconds: Time that the engine took.
         joining: Part of it in which rows were joined, and results handed on.
         figures: Those of the decision.
+        received: Rows that came, copies included.
+        routing: What the router says of the micro-batch, on one of the hosts.
     """
 
     host: int
     version: int
     throttle: float
-    streams: list[dict[str, int]]
+    streams: list[dict[str, float]]
     work: list[int]
     effort: float
     completeness: Completeness
@@ -218,6 +258,8 @@ class Report:
     seconds: float = 0.0
     joining: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
+    received: int = 0
+    routing: Mapping[str, Any] | None = None
 
     def skipped(self, stream: int) -> float:
         """Work of new rows of a stream that was left out, as far as it is known what all of it is."""

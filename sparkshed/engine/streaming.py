@@ -185,11 +185,12 @@ class StreamingJoin:
             seconds=self._clock() - self._started,
             joining=joining,
             figures=last["figures"],
+            received=sum(own.arrived for own in counted.streams) + sum(late),
         )
 
-    def _counts(self, counted: Statistics, late: Sequence[int]) -> list[dict[str, int]]:
+    def _counts(self, counted: Statistics, late: Sequence[int]) -> list[dict[str, float]]:
         """Rows of each stream by what became of them; those of tables never arrived, so none expire."""
-        streams = []
+        streams: list[dict[str, float]] = []
         for own, lost, static in zip(counted.streams, late, self._plan.static, strict=True):
             kinds = {**asdict(own), "arrived": own.arrived + lost, "late": lost}
             kinds["joined"] = own.arrived - own.null_time - own.shed
@@ -198,13 +199,8 @@ class StreamingJoin:
 
     def _own_watermark(self, watermark: int | None) -> int | None:
         """The watermark of the join, from Spark's."""
-        if not self._plan.expires:
-            return None
         former, self._manifest.watermark = self._manifest.watermark, watermark
-        if self._plan.waits:
-            # Rows that waited for this watermark are as old as that; those of the last one are late.
-            return former
-        return None if watermark is None else watermark + self._plan.regain
+        return self._plan.watermark(former, watermark)
 
     def _steering(self, decision: dict[str, Any] | None) -> Steering:
         live, manifest = self._live, self._manifest

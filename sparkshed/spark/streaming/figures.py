@@ -60,7 +60,7 @@ def figures_of(plan: StreamingPlan) -> list[Figure]:
     ]
     for number, stream in enumerate(plan.spec.streams):
         # Copies of a row on several hosts count once.
-        copied = plan.hosts.keys is None and number != plan.hosts.master
+        copied = plan.hosts.router is None and plan.hosts.keys is None and number != plan.hosts.master
         figures += [_rows_of(stream.name, number, kind, copied=copied) for kind in _KINDS]
         figures += [_work_of(stream.name, number), _skipped_of(stream.name, number)]
     return figures
