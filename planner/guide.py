@@ -44,6 +44,7 @@ class Guide:
         self._climbed: float | None = None
         self._busy, self._bytes = [0.0] * hosts, [0.0] * hosts
         self._arrived = [0.0] * len(plan.spec.streams)
+        self._met: dict[tuple[int, int], list[float]] = {}
         # Rows, and seconds of the busiest host, since the length changed.
         self._rows = self._seconds = 0.0
 
@@ -60,8 +61,10 @@ class Guide:
         if ended - self._since < self._adapt:
             return None
         seconds, self._since = ended - self._since, ended
-        changed = self._changed_length(ended)
-        changed |= self._changed_master(seconds)
+        changed = False
+        if self._router.kind == "atr":
+            changed = self._changed_length(ended)
+            changed |= self._changed_master(seconds)
         loads = self._loads(reports)
         self._busy, self._bytes = [0.0] * len(self._busy), [0.0] * len(self._bytes)
         self._arrived = [0.0] * len(self._arrived)
@@ -71,6 +74,9 @@ class Guide:
         busy = [0.0] * len(self._busy)
         for own in reports:
             busy[own.host % len(busy)] += own.joining
+            for origin, target, came, left in own.met:
+                met = self._met.setdefault((origin, target), [0.0, 0.0])
+                met[0], met[1] = met[0] + came, met[1] + left
             for stream, counts in enumerate(own.streams):
                 self._arrived[stream] += counts["arrived"]
                 self._rows += counts["arrived"]
@@ -137,7 +143,17 @@ class Guide:
             "length": self._length,
             "master": self._master,
             "climber": self._climber.notes(),
+            "matches": self._matches(),
         }
+
+    def _matches(self) -> list[list[float]]:
+        """How many rows of each stream a partial result of each direction matches, so far."""
+        streams = range(len(self._plan.spec.streams))
+        found = [[1.0 for _ in streams] for _ in streams]
+        for (origin, target), (came, left) in self._met.items():
+            if came:
+                found[origin][target] = float(f"{left / came:.4g}")
+        return found
 
     def resume(self, routing: dict[str, Any]) -> None:
         """Go on from what an earlier run told."""

@@ -239,6 +239,8 @@ class Report:
         figures: Those of the decision.
         received: Rows that came, copies included.
         routing: What the router says of the micro-batch, on one of the hosts.
+        met: Origins and targets of hops, and partial results that came to each and left it, where these
+            travel from host to host.
     """
 
     host: int
@@ -260,6 +262,7 @@ class Report:
     figures: Mapping[str, float] = field(default_factory=dict)
     received: int = 0
     routing: Mapping[str, Any] | None = None
+    met: list[list[int]] = field(default_factory=list)
 
     def skipped(self, stream: int) -> float:
         """Work of new rows of a stream that was left out, as far as it is known what all of it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparkshed.planner.diffusion.aligned import LANES
@@ -9,6 +10,8 @@ from sparkshed.planner.diffusion.ticks import Bounds, Ticks
 
 #: Ticks in a basic window.
 PER_BASIC = 8
+#: Where rows travel, each tick of a micro-batch is probed on its own.
+_PER_BASIC_ON_PATHS = 4
 #: So few hosts can have every row: short segments keep all of them busy in every micro-batch.
 _FEW_HOSTS = 8
 #: Segments are at most this many times as long as the longest window.
@@ -50,6 +53,29 @@ def aligned_plan(bounds: Bounds, basic: int, hosts: int) -> RouterPlan:
     window = max(1, *(width_of(ticks, one, two) for one, _ in enumerate(bounds) for two in range(one)))
     length = 1 if hosts <= _FEW_HOSTS else max(1, window // hosts)
     return RouterPlan("atr", tick, length, max(length, _MOST_WINDOWS * window))
+
+
+def coordinated_plan(basic: int, orders: tuple[tuple[tuple[int, ...], ...], ...]) -> RouterPlan:
+    """Routing to where the partners are.
+
+    >>> coordinated_plan(8, (((1,),), ((0,),))).tick
+    2
+    """
+    return RouterPlan("ctr", max(1, basic // _PER_BASIC_ON_PATHS), orders=orders)
+
+
+def stages_of(orders: Sequence[Sequence[Sequence[int]]]) -> list[set[int]]:
+    """For each stream, the hops in which some rows probe it.
+
+    >>> stages_of([[[1, 2]], [[0, 2]], [[1, 0]]])
+    [{0, 1}, {0}, {1}]
+    """
+    found: list[set[int]] = [set() for _ in orders]
+    for own in orders:
+        for order in own:
+            for hop, target in enumerate(order):
+                found[target].add(hop)
+    return found
 
 
 def width_of(ticks: Ticks, one: int, two: int) -> int:

@@ -12,7 +12,7 @@ from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finders import bind
 from sparkshed.engine.finding import Pairs
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING, HopWatch, Probing, Reach
+from sparkshed.engine.probing import EVERYTHING, HopWatch, Probing, Reach, Span
 from sparkshed.engine.statistics import DirectionCounters, HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
@@ -112,7 +112,7 @@ class HopExec:
         windows: Windows,
         low: Ints,
         high: Ints,
-        reach: Reach,
+        reach: Reach | Span,
         watch: HopWatch | None,
     ) -> Iterator[Candidates]:
         probed = windows.coarse(self._factor(windows, reach))
@@ -128,7 +128,7 @@ class HopExec:
             if candidates.size:
                 yield candidates
 
-    def _factor(self, windows: Windows, reach: Reach) -> int:
+    def _factor(self, windows: Windows, reach: Reach | Span) -> int:
         """How many basic windows to probe as one, so that a time range spans a moderate number."""
         bounds = self._spec.bounds
         width = reach.width(bounds[self._origin][self._target], bounds[self._target][self._origin])

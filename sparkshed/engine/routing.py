@@ -13,18 +13,23 @@ is repeated is routed alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from sparkshed.engine.host import refuse_others
 from sparkshed.engine.kinds import DECISION, TOLD
-from sparkshed.engine.streaming import refuse_others
 from sparkshed.engine.timing import NEVER, times_of
 from sparkshed.engine.wire import from_blob, to_blob
 from sparkshed.planner.diffusion.aligned import AlignedRouter
+from sparkshed.planner.diffusion.coordinated import CoordinatedRouter, Path
+from sparkshed.planner.diffusion.overhead import Flow
+from sparkshed.planner.diffusion.plan import stages_of
 from sparkshed.planner.diffusion.ticks import Ticks
 from sparkshed.planner.streaming import Clock, Report, StreamingPlan
 
@@ -39,11 +44,21 @@ class Packed(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A blob on its way to a host; `stream` says what is in it."""
+    """A blob on its way to a host.
+
+    Attributes:
+        host: Its number.
+        stream: Says what is in it.
+        blob: Rows, or what else it is.
+        stage: Where the host finds partners for it, if there are several places.
+        header: What is to be done with it, as JSON; empty if it is only kept.
+    """
 
     host: int
     stream: int
     blob: bytes
+    stage: int = 0
+    header: str = ""
 
 
 class Notebook(Protocol):
@@ -59,10 +74,12 @@ class Notebook(Protocol):
 def packed(table: pa.Table, stream: int, plan: StreamingPlan) -> Iterator[Packed]:
     """The rows of a stream, tick by tick."""
     assert plan.hosts.router is not None
+    if not table.num_rows:
+        return
     times = times_of(table, plan.spec.streams[stream])
     ticks = times // plan.hosts.router.tick
     ticks[times == NEVER] = NEVER
-    if len(ticks) and ticks.min() == ticks.max():
+    if ticks.min() == ticks.max():
         found: Iterable[tuple[int, pa.Table]] = [(int(ticks[0]), table)]
     else:
         order = ticks.argsort(kind="stable")
@@ -88,6 +105,7 @@ class _Notes:
         decision: The last decision that hosts were told.
         lanes: The lanes that know it.
         told: Number of the last thing that the driver told it.
+        matches: How many rows of each stream match one of another, as the driver told it.
     """
 
     marks: dict[str, str]
@@ -96,6 +114,7 @@ class _Notes:
     decision: dict[str, Any] | None = None
     lanes: list[int] = field(default_factory=list)
     told: int = 0
+    matches: list[list[float]] | None = None
 
 
 @dataclass(slots=True)
@@ -112,8 +131,8 @@ class _Counts:
         return (self.arrived - self.late) / self.sent if self.sent else 1.0
 
 
-class AlignedStage:
-    """One micro-batch of a router that deals out the segments of a master."""
+class Routing(ABC):
+    """One micro-batch of a router."""
 
     def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
         """Go on from the notes of the last micro-batch.
@@ -129,9 +148,6 @@ class AlignedStage:
         self._notes = _Notes(plan.marks) if known is None else _Notes(**json.loads(known))
         refuse_others(self._notes.marks, plan.marks)
         self._ticks = Ticks(own.tick, plan.spec.bounds)
-        self._router = AlignedRouter(self._ticks, plan.hosts.count, plan.hosts.master, own.length)
-        if self._notes.table is not None:
-            self._router.recall(self._notes.table)
         self._counts = [_Counts() for _ in plan.spec.streams]
         self._bytes = [0] * plan.hosts.count
 
@@ -151,15 +167,36 @@ class AlignedStage:
         if told is not None and told["routing"] is not None:
             self._follow(told["routing"])
         if own is not None:
-            self._router.forget(self._ticks.of(own))
-        for packet in rows:
-            timely = self._in_time(packet, own)
-            if timely is not None:
-                yield from self._sent(timely)
+            self._forget(self._ticks.of(own))
+        yield from self._routed([timely for packet in rows if (timely := self._in_time(packet, own))])
         self._take(told)
         yield from self._told(own)
-        notes.table = self._router.notes()
+        notes.table = self._table()
         self._notebook.save(json.dumps(self._notes_as_json(), separators=(",", ":")).encode())
+
+    @abstractmethod
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        """The rows on their way to their hosts."""
+
+    @abstractmethod
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        """Do something new that the driver says."""
+
+    @abstractmethod
+    def _forget(self, tick: int) -> None:
+        """No row before a tick will come any more."""
+
+    @abstractmethod
+    def _table(self) -> dict[str, Any]:
+        """The routing table, to be written down."""
+
+    @abstractmethod
+    def _places(self) -> list[tuple[int, int]]:
+        """The lanes and stages in which hosts are to be told what they must know."""
+
+    @abstractmethod
+    def _figures(self) -> dict[str, Any]:
+        """What there is to say of the table."""
 
     def _notes_as_json(self) -> dict[str, Any]:
         own = self._notes
@@ -167,12 +204,9 @@ class AlignedStage:
 
     def _follow(self, told: Mapping[str, Any]) -> None:
         """Do what the driver says, if that is new."""
-        if told["number"] <= self._notes.told:
-            return
-        self._notes.told = told["number"]
-        self._router.length = told["length"]
-        self._router.measure(told["loads"], self._router.ticks)
-        self._router.switch(told["master"])
+        if told["number"] > self._notes.told:
+            self._notes.told = told["number"]
+            self._obey(told)
 
     def _in_time(self, packet: Packed, watermark: int | None) -> Packed | None:
         """The rows that are not later than the watermark; few blobs must be opened for that."""
@@ -194,16 +228,9 @@ class AlignedStage:
             return packet
         return packet._replace(blob=to_blob(table.filter(pa.array(timely))), rows=left) if left else None
 
-    def _sent(self, packet: Packed) -> Iterator[Sent]:
-        if packet.tick is None:
-            # Rows without a time are counted, or refused, by any host.
-            places = [(self._router.eras[-1].lane, 0)]
-        else:
-            places = self._router.route(packet.stream, packet.tick)
-        self._counts[packet.stream].sent += packet.rows * len(places)
-        for lane, host in places:
-            self._bytes[host] += len(packet.blob)
-            yield Sent(lane * self._plan.hosts.count + host, packet.stream, packet.blob)
+    def _sent(self, packet: Packed, host: int, *, lane: int = 0, stage: int = 0, header: str = "") -> Sent:
+        self._bytes[host] += len(packet.blob)
+        return Sent(lane * self._plan.hosts.count + host, packet.stream, packet.blob, stage, header)
 
     def _take(self, told: Mapping[str, Any] | None) -> None:
         """Keep a new decision for the hosts, for those also that have nothing to do yet."""
@@ -216,33 +243,152 @@ class AlignedStage:
     def _told(self, watermark: int | None) -> Iterator[Sent]:
         """What every host must know, whether it has rows or not."""
         notes, count = self._notes, self._plan.hosts.count
-        lanes = sorted(era.lane for era in self._router.eras)
+        places = self._places()
+        lanes = sorted({lane for lane, _ in places})
         fresh = set(lanes) - set(notes.lanes)
         notes.lanes = lanes
         shares = [counts.share for counts in self._counts]
-        for lane in lanes:
-            for host in range(count):
-                number = lane * count + host
-                if notes.decision is not None and lane in fresh:
-                    yield Sent(number, DECISION, json.dumps({"decision": notes.decision}).encode())
-                told: dict[str, Any] = {"watermark": watermark, "shares": shares, "counts": None}
-                if host == 0 and lane == lanes[0]:
-                    told["counts"] = [[own.arrived, own.late] for own in self._counts]
-                    told["routing"] = self._report()
-                yield Sent(number, TOLD, json.dumps(told).encode())
+        for place, host in product(places, range(count)):
+            lane, stage = place
+            number = lane * count + host
+            if notes.decision is not None and lane in fresh:
+                yield Sent(number, DECISION, json.dumps({"decision": notes.decision}).encode(), stage)
+            told: dict[str, Any] = {"watermark": watermark, "shares": shares, "counts": None}
+            if host == 0 and place == places[0]:
+                told["counts"] = [[own.arrived, own.late] for own in self._counts]
+                told["routing"] = self._report()
+            yield Sent(number, TOLD, json.dumps(told).encode(), stage)
 
     def _report(self) -> dict[str, Any]:
         """What the driver must know to tell more."""
-        return {
-            "master": self._router.master,
-            "length": self._router.length,
-            "eras": len(self._router.eras),
-            "table": self._router.size,
+        return self._figures() | {
             "sent": sum(own.sent for own in self._counts),
             "bytes": self._bytes,
             "told": self._notes.told,
             "seconds": self._clock() - self._began,
         }
+
+
+class AlignedRouting(Routing):
+    """Deals out the segments of a master, and lets all other rows follow them."""
+
+    def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
+        """Go on from the notes of the last micro-batch."""
+        super().__init__(plan, notebook, clock)
+        assert plan.hosts.router is not None
+        length = plan.hosts.router.length
+        self._router = AlignedRouter(self._ticks, plan.hosts.count, plan.hosts.master, length)
+        if self._notes.table is not None:
+            self._router.recall(self._notes.table)
+
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        for packet in packets:
+            if packet.tick is None:
+                # Rows without a time are counted, or refused, by any host.
+                places = [(self._router.eras[-1].lane, 0)]
+            else:
+                places = self._router.route(packet.stream, packet.tick)
+            self._counts[packet.stream].sent += packet.rows * len(places)
+            for lane, host in places:
+                yield self._sent(packet, host, lane=lane)
+
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        self._router.length = told["length"]
+        self._router.measure(told["loads"], self._router.ticks)
+        self._router.switch(told["master"])
+
+    def _forget(self, tick: int) -> None:
+        self._router.forget(tick)
+
+    def _table(self) -> dict[str, Any]:
+        return self._router.notes()
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(era.lane, 0) for era in self._router.eras]
+
+    def _figures(self) -> dict[str, Any]:
+        own = self._router
+        return {"master": own.master, "length": own.length, "eras": len(own.eras), "table": own.size}
+
+
+class CoordinatedRouting(Routing):
+    """Finds rows a place, and a path to where their partners are.
+
+    Rows are kept in each of the stages in which they may be probed. On their paths they go through the stages
+    one after another; a header says where they go next.
+    """
+
+    def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
+        """Go on from the notes of the last micro-batch."""
+        super().__init__(plan, notebook, clock)
+        assert plan.hosts.router is not None
+        self._orders = plan.hosts.router.orders
+        self._router = CoordinatedRouter(self._ticks, plan.hosts.count, self._orders)
+        if self._notes.table is not None:
+            self._router.recall(self._notes.table)
+        self._router.flow = None if self._notes.matches is None else matched(self._notes.matches)
+        self._stages = stages_of(self._orders)
+
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        timed = [packet for packet in packets if packet.tick is not None]
+        paths = self._router.route([(own.stream, own.tick) for own in timed if own.tick is not None])
+        for packet in packets:
+            if packet.tick is None:
+                # Rows without a time are counted, or refused, by any host.
+                self._counts[packet.stream].sent += packet.rows
+                yield self._sent(packet, 0, stage=min(self._stages[packet.stream]))
+                continue
+            path = paths[packet.stream, packet.tick]
+            stages = self._stages[packet.stream]
+            self._counts[packet.stream].sent += packet.rows * len(path.keepers) * len(stages)
+            probing = path.hops[0].hosts if path.hops else []
+            for stage, host in product(sorted(stages), path.keepers):
+                if stage or host not in probing:
+                    yield self._sent(packet, host, stage=stage)
+            for host in probing:
+                kept = 0 in stages and host in path.keepers
+                yield self._sent(packet, host, header=self._header(packet.stream, path, host, kept=kept))
+
+    def _header(self, stream: int, path: Path, host: int, *, kept: bool) -> str:
+        order = [hop.target for hop in path.hops]
+        first, *others = path.hops
+        rest = [[[other, self._spans(runs)] for other, runs in sorted(hop.answers.items())] for hop in others]
+        header = {"origin": stream, "order": order, "spans": self._spans(first.answers[host]), "next": rest}
+        return json.dumps(header | {"kept": kept}, separators=(",", ":"))
+
+    def _spans(self, runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        length = self._ticks.length
+        return [(first * length, (last + 1) * length - 1) for first, last in runs]
+
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        self._router.measure(told["loads"], sum(self._router.loads.given))
+        self._notes.matches = told["matches"]
+        self._router.flow = matched(told["matches"])
+
+    def _forget(self, tick: int) -> None:
+        self._router.forget(tick)
+
+    def _table(self) -> dict[str, Any]:
+        return self._router.notes()
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(0, stage) for stage in range(len(self._plan.spec.streams) - 1)]
+
+    def _figures(self) -> dict[str, Any]:
+        return {"table": self._router.size}
+
+
+def routing_of(plan: StreamingPlan, notebook: Notebook, clock: Clock) -> Routing:
+    """The router of a plan."""
+    assert plan.hosts.router is not None
+    kind = AlignedRouting if plan.hosts.router.kind == "atr" else CoordinatedRouting
+    return kind(plan, notebook, clock)
+
+
+def matched(matches: Sequence[Sequence[float]]) -> Flow:
+    """Streams of which nothing matters but how many rows of another one a row matches."""
+    ones = (1.0,) * len(matches)
+    return Flow(ones, (ones,) * len(matches), tuple(map(tuple, matches)))
 
 
 def as_told(report: Report, told: Mapping[str, Any]) -> None:

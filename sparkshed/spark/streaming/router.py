@@ -45,7 +45,7 @@ class RouterProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Route one micro-batch."""
         from sparkshed.engine.kinds import DECISION
-        from sparkshed.engine.routing import AlignedStage
+        from sparkshed.engine.routing import routing_of
         from sparkshed.spark.streaming.garbage import leave_out_modules
 
         leave_out_modules("route")
@@ -57,7 +57,7 @@ class RouterProcessor(StatefulProcessor):
                 decision = json.loads(packet.blob)
             else:
                 packets.append(packet)
-        stage = AlignedStage(pickle.loads(self._plan), _Notebook(self._notes), time.perf_counter)
+        stage = routing_of(pickle.loads(self._plan), _Notebook(self._notes), time.perf_counter)
         sent = stage.process(packets, decision, watermark * 1000 if watermark > 0 else None)
         yield from _frames((self._keys[own.host], own.stream, own.blob) for own in sent)
 
