@@ -6,12 +6,13 @@ the slowest group would have to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkshed.planner.cost import work
+from sparkshed.planner.cost import plan_direction, work
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import Layout
+from sparkshed.planner.physical import HopEstimate, Layout
 
 #: A group of fewer rows is not worth a task of its own.
 MIN_GROUP_ROWS = 2_000
@@ -35,6 +36,8 @@ def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
     if routing == "none" or plan.hint.rows is not None or limited:
         # Groups would have to divide the memory, so that is done only where it is asked for.
         return Layout(_master(plan)), 1.0
+    if routing == "ctr":
+        return _relayed(plan, hosts or _group_count(plan, resources))
     keys = common_keys(plan)
     groups = hosts or _group_count(plan, resources)
     best: tuple[float, Layout, float] | None = None
@@ -48,6 +51,24 @@ def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
                 best = (load, layout, replication)
     assert best is not None
     return best[1], best[2]
+
+
+def _relayed(plan: ShedJoin, groups: int) -> tuple[Layout, float]:
+    """Segments of equal length in rows of the master, for all streams."""
+    master = _master(plan)
+    layout = Layout(master, cuts=_cuts(plan, master, groups), relayed=True)
+    rows = plan.statistics.rows
+    travels = sum(estimate.probes * copies for estimate, copies in _hops(plan, layout))
+    others = rows - plan.statistics.streams[master].rows
+    return layout, (others + travels) / rows if rows else 1.0
+
+
+def _hops(plan: ShedJoin, layout: Layout) -> Iterator[tuple[HopEstimate, float]]:
+    """Each hop of the master, and the groups that a partial result goes to for it."""
+    _, estimates = plan_direction(plan, layout.master)
+    length = _spread(plan) / layout.segments
+    for target, estimate in zip(plan.orders[layout.master], estimates, strict=True):
+        yield estimate, _copies(plan, layout, target, length)
 
 
 def _group_count(plan: ShedJoin, resources: Resources) -> int:
@@ -94,21 +115,26 @@ def _load(plan: ShedJoin, layout: Layout) -> tuple[float, float]:
     top = max(s.top_share for s in plan.statistics.streams) if layout.buckets > 1 else 0.0
     share = max(top, 1 / layout.buckets) / layout.segments
     sent = 0.0
-    spread = max(s.last for s in plan.statistics.streams) - min(s.first for s in plan.statistics.streams)
-    length = spread / layout.segments if spread > 0 else 0.0
+    length = _spread(plan) / layout.segments
     for number, stream in enumerate(plan.statistics.streams):
-        copies = 1.0
-        if number != layout.master and layout.segments > 1:
-            before = plan.closed.at[number][layout.master]
-            after = plan.closed.at[layout.master][number]
-            if before is None or after is None or length == 0:
-                copies = float(layout.segments)
-            else:
-                copies = min(float(layout.segments), 1 + max(0, before + after) / length)
-        sent += stream.rows * copies
+        copied = number != layout.master and layout.segments > 1
+        sent += stream.rows * (_copies(plan, layout, number, length) if copied else 1.0)
     replication = sent / plan.statistics.rows if plan.statistics.rows else 1.0
     received = sent * share
     return received * ROW_COST + work(plan, layout.master) * share, replication
+
+
+def _spread(plan: ShedJoin) -> int:
+    streams = plan.statistics.streams
+    return max(0, max(s.last for s in streams) - min(s.first for s in streams))
+
+
+def _copies(plan: ShedJoin, layout: Layout, stream: int, length: float) -> float:
+    """Segments that have rows of one of two streams, the master and another, for a row of the other one."""
+    before, after = plan.closed.at[stream][layout.master], plan.closed.at[layout.master][stream]
+    if before is None or after is None or length == 0:
+        return float(layout.segments)
+    return min(float(layout.segments), 1 + max(0, before + after) / length)
 
 
 #: Receiving, decoding and indexing a row, in work units.

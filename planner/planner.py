@@ -58,7 +58,7 @@ def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
             basic=plan.basic,
             output=_output(plan.block),
             ansi=plan.block.ansi,
-            hops=hop_table(plan) if plan.sheds else {},
+            hops=hop_table(plan) if plan.sheds or plan.hint.diffusion.routing == "ctr" else {},
             rows=plan.hint.rows,
         ),
         layout=layout,

@@ -9,7 +9,8 @@ from typing import Any
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.diffusion.plan import RouterPlan, aligned_plan
+from sparkshed.planner.diffusion.plan import RouterPlan, aligned_plan, coordinated_plan
+from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.layout import Resources
@@ -25,6 +26,8 @@ from sparkshed.planner.wire import (
 
 #: Hosts at most where rows are sent to all of them.
 MOST_COPIES = 8
+#: Orders of a stream that are looked at for each of its segments.
+MOST_ORDERS = 3
 #: Segments of the master stream in one basic window: short ones keep all hosts busy in every micro-batch.
 SEGMENTS = 20
 
@@ -169,7 +172,7 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
     routing, wanted = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
     # Copies of rows would have to share the memory.
     limited = plan.hint.memory is not None
-    keys = None if routing in ("atr", "none") else common_keys(plan)
+    keys = None if routing in ("atr", "ctr", "none") else common_keys(plan)
     count = wanted or resources.cores
     if keys is None and wanted is None:
         count = min(count, MOST_COPIES)
@@ -177,9 +180,21 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
         count = 1
     assert plan.basic is not None
     master = next(number for number, own in enumerate(static) if not own)
+    if routing == "ctr" and count > 1:
+        return Hosts(count, None, master, router=coordinated_plan(plan.basic, orders_of(plan)))
     if routing == "atr" and count > 1:
         return Hosts(count, None, master, router=aligned_plan(plan.closed.at, plan.basic, count))
     return Hosts(count, keys if count > 1 else None, master, max(1, plan.basic // SEGMENTS))
+
+
+def orders_of(plan: ShedJoin) -> tuple[tuple[tuple[int, ...], ...], ...]:
+    """The orders that rows of each stream may be joined in, the best first; each takes time to look at."""
+    graph = JoinGraph(len(plan.names), plan.linking)
+    found = []
+    for origin, best in enumerate(plan.orders):
+        others = [order for order in graph.orders(origin) if order != best]
+        found.append((best, *others[: MOST_ORDERS - 1]))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

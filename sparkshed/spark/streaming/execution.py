@@ -15,6 +15,7 @@ import json
 import pyspark.sql.functions as F
 from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructField, StructType
 
 from sparkshed.planner.physical import JoinSpec
@@ -28,6 +29,7 @@ from sparkshed.spark.streaming.figures import observed_of
 from sparkshed.spark.streaming.listening import REPORTS
 from sparkshed.spark.streaming.packing import HOST, packer, tick_packer, unpack
 from sparkshed.spark.streaming.processor import EMITTED, ShedJoinProcessor
+from sparkshed.spark.streaming.relay import MAIL, RelayProcessor
 from sparkshed.spark.streaming.router import RouterProcessor
 from sparkshed.spark.streaming.starting import install_starting
 from sparkshed.spark.streaming.watermarks import DELAY, has_watermark, held_back
@@ -63,21 +65,41 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
         packed.append(told.selectExpr(*_AS_TICKS) if routed else told)
     whole = _together(packed)
     if routed:
-        whole = whole.groupBy("host").transformWithStateInPandas(
-            RouterProcessor(cloudpickle.dumps(plan), keys, expires=plan.expires), PACKED, "append", "None"
-        )
-    emitted = whole.groupBy("host").transformWithStateInPandas(
-        ShedJoinProcessor(cloudpickle.dumps(plan.of_hosts), name, keys, expires=plan.expires),
-        EMITTED,
-        outputMode="append",
-        # Nothing here has timers, and Spark sets up what they would need several times for every micro-batch.
-        timeMode="None",
-        initialState=_together(tables).groupBy("host") if tables else None,
-    )
+        router = RouterProcessor(cloudpickle.dumps(plan), keys, expires=plan.expires)
+        whole = _stage(whole, router, MAIL)
+    emitted = _joined(plan, name, keys, whole, _together(tables) if tables else None)
     observed = emitted.observe(name, *_observed(plan))
     blobs = observed.where("blob IS NOT NULL").select("blob")
     results = blobs.mapInArrow(unpack, _schema(plan.spec, inputs))
     return results.select(*_structs(block, plan.spec))
+
+
+def _joined(
+    plan: StreamingPlan, name: str, keys: list[int], whole: DataFrame, tables: DataFrame | None
+) -> DataFrame:
+    """What the hosts put out: each joins all of its rows, or hosts hand partial results on to each other."""
+    own = cloudpickle.dumps(plan.of_hosts)
+    if plan.hosts.routing != "ctr":
+        return _stage(whole, ShedJoinProcessor(own, name, keys, expires=plan.expires), EMITTED, tables)
+    last = len(plan.spec.streams) - 2
+    for stage in range(last + 1):
+        processor = RelayProcessor(own, name, keys, stage, last=stage == last)
+        whole = _stage(whole, processor, EMITTED if stage == last else MAIL)
+    return whole
+
+
+def _stage(
+    whole: DataFrame, processor: StatefulProcessor, schema: str, tables: DataFrame | None = None
+) -> DataFrame:
+    """An operator with state for each host."""
+    return whole.groupBy("host").transformWithStateInPandas(
+        processor,
+        schema,
+        outputMode="append",
+        # Nothing here has timers, and Spark sets up what they would need several times for every micro-batch.
+        timeMode="None",
+        initialState=None if tables is None else tables.groupBy("host"),
+    )
 
 
 def _together(parts: list[DataFrame]) -> DataFrame:

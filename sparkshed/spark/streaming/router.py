@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sparkshed.engine.routing import Packed
+    from sparkshed.engine.routing import Packed, Sent
 
 #: Blobs in one frame, and their bytes, about.
 _BLOBS, _BYTES = 256, 8 << 20
@@ -59,7 +59,7 @@ class RouterProcessor(StatefulProcessor):
                 packets.append(packet)
         stage = routing_of(pickle.loads(self._plan), _Notebook(self._notes), time.perf_counter)
         sent = stage.process(packets, decision, watermark * 1000 if watermark > 0 else None)
-        yield from _frames((self._keys[own.host], own.stream, own.blob) for own in sent)
+        yield from frames_of(sent, self._keys)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -88,17 +88,21 @@ def _packets(frames: Iterable[pd.DataFrame]) -> Iterator[Packed]:
             yield Packed(int(stream), int(tick) if timed else None, blob, int(rows))
 
 
-def _frames(sent: Iterable[tuple[int, int, bytes]]) -> Iterator[pd.DataFrame]:
+def frames_of(sent: Iterable[Sent], keys: list[int]) -> Iterator[pd.DataFrame]:
     """Few frames of many blobs."""
     import pandas as pd
 
-    held: list[tuple[int, int, bytes]] = []
+    def frame() -> pd.DataFrame:
+        rows = [(keys[own.host], own.stage, own.stream, own.header, own.blob) for own in held]
+        return pd.DataFrame(rows, columns=["host", "stage", "stream", "header", "blob"])
+
+    held: list[Sent] = []
     size = 0
-    for row in sent:
-        held.append(row)
-        size += len(row[2])
+    for own in sent:
+        held.append(own)
+        size += len(own.blob)
         if len(held) >= _BLOBS or size >= _BYTES:
-            yield pd.DataFrame(held, columns=["host", "stream", "blob"])
+            yield frame()
             held, size = [], 0
     if held:
-        yield pd.DataFrame(held, columns=["host", "stream", "blob"])
+        yield frame()
