@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparkshed.planner.diffusion.climbing import Climber
-from sparkshed.planner.diffusion.loads import Usage
+from sparkshed.planner.diffusion.loads import Usage, uneven
 from sparkshed.planner.diffusion.overhead import Flow, aligned
 from sparkshed.planner.diffusion.plan import width_of
 from sparkshed.planner.diffusion.ticks import Ticks
@@ -61,6 +61,9 @@ class Guide:
         if ended - self._since < self._adapt:
             return None
         seconds, self._since = ended - self._since, ended
+        if not any(self._arrived):
+            # Whatever is told makes a micro-batch, of which hosts would report again.
+            return None
         changed = False
         if self._router.kind == "atr":
             changed = self._changed_length(ended)
@@ -165,14 +168,3 @@ def _shares(used: Sequence[float]) -> list[float]:
     """What hosts use of something, where 1 is a fair share."""
     total = sum(used)
     return [own * len(used) / total if total > 0 else 1.0 for own in used]
-
-
-def uneven(loads: Sequence[float]) -> float:
-    """The coefficient of variation.
-
-    >>> uneven([1.0, 1.0]), uneven([0.0, 2.0])
-    (0.0, 1.0)
-    """
-    mean = sum(loads) / len(loads)
-    spread = sum((load - mean) ** 2 for load in loads) / len(loads)
-    return spread**0.5 / mean if mean > 0 else 0.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sparkshed.planner.cost import plan_direction, work
 from sparkshed.planner.keys import common_keys
 from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import HopEstimate, Layout
+from sparkshed.planner.physical import HopEstimate, Layout, Loads
 
 #: A group of fewer rows is not worth a task of its own.
 MIN_GROUP_ROWS = 2_000
@@ -29,38 +29,46 @@ class Resources:
     cores: int
 
 
-def choose_layout(plan: ShedJoin, resources: Resources) -> tuple[Layout, float]:
-    """The layout, and how many times over rows are sent in it."""
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A layout, how many times over rows are sent in it, and what others would have been like."""
+
+    layout: Layout
+    replication: float = 1.0
+    loads: Loads = ()
+
+
+def choose_layout(plan: ShedJoin, resources: Resources) -> Choice:
+    """The layout in which the slowest group has least to do."""
     routing, hosts = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
     limited = plan.hint.memory is not None and routing != "hash"
     if routing == "none" or plan.hint.rows is not None or limited:
         # Groups would have to divide the memory, so that is done only where it is asked for.
-        return Layout(_master(plan)), 1.0
-    if routing == "ctr":
-        return _relayed(plan, hosts or _group_count(plan, resources))
-    keys = common_keys(plan)
+        return Choice(Layout(_master(plan)))
     groups = hosts or _group_count(plan, resources)
     best: tuple[float, Layout, float] | None = None
-    for buckets in _bucket_counts(groups, routing, has_key=keys is not None):
-        for master in range(len(plan.names)):
-            segments = 1 if routing == "hash" else -(-groups // buckets)
-            cuts = _cuts(plan, master, segments)
-            layout = Layout(master, buckets, cuts, keys if buckets > 1 else None)
-            load, replication = _load(plan, layout)
-            if best is None or load < best[0] * 0.999:
-                best = (load, layout, replication)
+    loads: dict[str, float] = {}
+    for layout in _layouts(plan, routing, groups):
+        load, replication = _load(plan, layout)
+        loads[layout.routing] = min(load, loads.get(layout.routing, load))
+        if best is None or load < best[0] * 0.999:
+            best = (load, layout, replication)
     assert best is not None
-    return best[1], best[2]
+    return Choice(best[1], best[2], tuple(loads.items()) if routing == "auto" and groups > 1 else ())
 
 
-def _relayed(plan: ShedJoin, groups: int) -> tuple[Layout, float]:
-    """Segments of equal length in rows of the master, for all streams."""
-    master = _master(plan)
-    layout = Layout(master, cuts=_cuts(plan, master, groups), relayed=True)
-    rows = plan.statistics.rows
-    travels = sum(estimate.probes * copies for estimate, copies in _hops(plan, layout))
-    others = rows - plan.statistics.streams[master].rows
-    return layout, (others + travels) / rows if rows else 1.0
+def _layouts(plan: ShedJoin, routing: str, groups: int) -> Iterator[Layout]:
+    """All that come into question."""
+    if routing != "ctr":
+        keys = common_keys(plan)
+        for buckets in _bucket_counts(groups, routing, has_key=keys is not None):
+            for master in range(len(plan.names)):
+                segments = 1 if routing == "hash" else -(-groups // buckets)
+                cuts = _cuts(plan, master, segments)
+                yield Layout(master, buckets, cuts, keys if buckets > 1 else None)
+    if routing == "ctr" or (routing == "auto" and plan.hint.strategy == "exact" and groups > 1):
+        master = _master(plan)
+        yield Layout(master, cuts=_cuts(plan, master, groups), relayed=True)
 
 
 def _hops(plan: ShedJoin, layout: Layout) -> Iterator[tuple[HopEstimate, float]]:
@@ -112,6 +120,8 @@ def _cuts(plan: ShedJoin, master: int, segments: int) -> tuple[int, ...]:
 
 def _load(plan: ShedJoin, layout: Layout) -> tuple[float, float]:
     """Expected work of the slowest group (rows received plus units), and the replication."""
+    if layout.relayed:
+        return _relayed_load(plan, layout)
     top = max(s.top_share for s in plan.statistics.streams) if layout.buckets > 1 else 0.0
     share = max(top, 1 / layout.buckets) / layout.segments
     sent = 0.0
@@ -122,6 +132,16 @@ def _load(plan: ShedJoin, layout: Layout) -> tuple[float, float]:
     replication = sent / plan.statistics.rows if plan.statistics.rows else 1.0
     received = sent * share
     return received * ROW_COST + work(plan, layout.master) * share, replication
+
+
+def _relayed_load(plan: ShedJoin, layout: Layout) -> tuple[float, float]:
+    """The same where partial results travel; each hop is a shuffle of its own."""
+    rows, hops = plan.statistics.rows, list(_hops(plan, layout))
+    sent = float(rows) - plan.statistics.streams[layout.master].rows
+    sent += sum(estimate.probes * copies for estimate, copies in hops)
+    share = 1 / layout.segments
+    load = sent * share * ROW_COST + work(plan, layout.master) * share + (len(hops) - 1) * SHUFFLE_COST
+    return load, sent / rows if rows else 1.0
 
 
 def _spread(plan: ShedJoin) -> int:
@@ -139,3 +159,5 @@ def _copies(plan: ShedJoin, layout: Layout, stream: int, length: float) -> float
 
 #: Receiving, decoding and indexing a row, in work units.
 ROW_COST = 30.0
+#: One more shuffle, whatever is in it.
+SHUFFLE_COST = 3e6

@@ -239,6 +239,10 @@ class JoinSpec:
         )
 
 
+#: What the busiest host, or the slowest group, would have to do with each routing that was considered.
+Loads = tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Which group of rows joins where.
@@ -336,6 +340,7 @@ class ShedJoinExec:
     layout: Layout
     estimates: tuple[tuple[HopEstimate, ...], ...]
     replication: float
+    loads: Loads = ()
     shedding: Shedding | None = None
     streaming: StreamingPlan | None = None
 

@@ -9,13 +9,9 @@ from typing import Any
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.diffusion.plan import RouterPlan, aligned_plan, coordinated_plan
-from sparkshed.planner.graph import JoinGraph
+from sparkshed.planner.diffusion.plan import RouterPlan
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.keys import common_keys
-from sparkshed.planner.layout import Resources
-from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.physical import JoinSpec, Loads
 from sparkshed.planner.shedding import Shedding
 from sparkshed.planner.wire import (
     configuration_from_json,
@@ -23,13 +19,6 @@ from sparkshed.planner.wire import (
     tally_from_json,
     tally_to_json,
 )
-
-#: Hosts at most where rows are sent to all of them.
-MOST_COPIES = 8
-#: Orders of a stream that are looked at for each of its segments.
-MOST_ORDERS = 3
-#: Segments of the master stream in one basic window: short ones keep all hosts busy in every micro-batch.
-SEGMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +54,7 @@ class Hosts:
         """The routing in the hint's words."""
         if self.router is not None:
             return self.router.kind
-        return "none" if self.count == 1 else "atr" if self.keys is None else "hash"
+        return "none" if self.count == 1 else "dealt" if self.keys is None else "hash"
 
     @property
     def lanes(self) -> int:
@@ -79,7 +68,9 @@ class Hosts:
         if self.router is None:
             # As it was before there were routers.
             del own["router"]
-        return f"{self.routing}:{self.count} {_mark(own)}"
+        # Segments are dealt out in turn only where nobody asked for anything else.
+        asked = "auto" if self.routing == "dealt" else self.routing
+        return f"{asked}:{self.count} {_mark(own)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +88,7 @@ class StreamingPlan:
         waits: Whether a stream comes out of an operator that itself waits for the watermark, so that its rows
             are as old as that when they come.
         filters: Conditions on single streams.
+        loads: What the busiest host was expected to do with each routing, if there was a choice.
     """
 
     spec: JoinSpec
@@ -108,6 +100,7 @@ class StreamingPlan:
     expires: bool = True
     waits: bool = False
     filters: tuple[tuple[str, ...], ...] = ()
+    loads: Loads = ()
 
     @property
     def steered(self) -> bool:
@@ -165,36 +158,6 @@ def _mark(value: object) -> str:
 
 #: The mark of what a plan does not have: a limit to its memory, joins beside its own.
 NO_LIMIT = _mark(None)
-
-
-def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources) -> Hosts:
-    """As many hosts as there are cores, by key where there is one."""
-    routing, wanted = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
-    # Copies of rows would have to share the memory.
-    limited = plan.hint.memory is not None
-    keys = None if routing in ("atr", "ctr", "none") else common_keys(plan)
-    count = wanted or resources.cores
-    if keys is None and wanted is None:
-        count = min(count, MOST_COPIES)
-    if routing == "none" or plan.hint.rows is not None or (limited and keys is None):
-        count = 1
-    assert plan.basic is not None
-    master = next(number for number, own in enumerate(static) if not own)
-    if routing == "ctr" and count > 1:
-        return Hosts(count, None, master, router=coordinated_plan(plan.basic, orders_of(plan)))
-    if routing == "atr" and count > 1:
-        return Hosts(count, None, master, router=aligned_plan(plan.closed.at, plan.basic, count))
-    return Hosts(count, keys if count > 1 else None, master, max(1, plan.basic // SEGMENTS))
-
-
-def orders_of(plan: ShedJoin) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """The orders that rows of each stream may be joined in, the best first; each takes time to look at."""
-    graph = JoinGraph(len(plan.names), plan.linking)
-    found = []
-    for origin, best in enumerate(plan.orders):
-        others = [order for order in graph.orders(origin) if order != best]
-        found.append((best, *others[: MOST_ORDERS - 1]))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

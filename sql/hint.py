@@ -319,9 +319,9 @@ def _check_dual(hint: ShedHint) -> None:
             "Write it as /*+ SHED(dual, 'rows=400') */."
         )
         raise HintError(msg)
-    if hint.diffusion.routing not in ("auto", "none"):
+    if hint.diffusion.routing not in ("auto", "none") or hint.diffusion.hosts is not None:
         msg = (
             f"strategy `dual` runs on one host, because the last rows of a stream are those of all hosts; "
-            f"`diffuse={hint.diffusion.routing}` was found. Remove it."
+            f"`diffuse={hint.diffusion.text}` was found. Remove it."
         )
         raise HintError(msg)

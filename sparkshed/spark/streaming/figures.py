@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.diffusion.loads import uneven
 from sparkshed.planner.streaming import Report, StreamingPlan
 
 _KINDS = ("arrived", "joined", "late", "null_time", "shed", "expired", "evicted")
@@ -88,6 +90,30 @@ def record_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, float
     return {
         figure.name: figure.together(reports) for figure in figures_of(plan) if figure.name not in _HIDDEN
     }
+
+
+def routing_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, Any]:
+    """What a router did, and how evenly hosts are busy; nothing without a router.
+
+    `copies` is how many times over rows were sent, `unevenness` the coefficient of variation of the work.
+    """
+    told = next((own.routing for own in reports if own.routing is not None), None)
+    if plan.hosts.router is None or told is None:
+        return {}
+    arrived = sum(count["arrived"] - count["late"] for own in reports for count in own.streams)
+    work = [0.0] * plan.hosts.count
+    for own in reports:
+        work[own.host % len(work)] += own.effort
+    found = {
+        "copies": told["sent"] / arrived if arrived else 1.0,
+        "routing_entries": told["table"],
+        "routing_seconds": told["seconds"],
+        "unevenness": uneven(work),
+    }
+    if plan.hosts.router.kind == "atr":
+        found["master"] = plan.spec.streams[told["master"]].name
+        found["segment_seconds"] = told["length"] * plan.hosts.router.tick / 1_000_000
+    return found
 
 
 def shares_of(completeness: Completeness, prefix: str = "") -> dict[str, float]:

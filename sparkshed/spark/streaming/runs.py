@@ -19,7 +19,7 @@ from sparkshed.planner.guide import Guide
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.spark.streaming.control import Channel
-from sparkshed.spark.streaming.figures import record_of, shares_of
+from sparkshed.spark.streaming.figures import record_of, routing_of, shares_of
 from sparkshed.spark.streaming.listening import Batch
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -146,6 +146,7 @@ class Run:
         return {
             **timing,
             **record_of(self._plan, reports),
+            **routing_of(self._plan, reports),
             # Listeners of Spark's get those of the last decision, as hosts know no others.
             "beta": lasted / batch.seconds if batch.seconds and lasted else 1.0,
             **self._costs(batch, reports),
