@@ -93,22 +93,23 @@ def record_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, float
 
 
 def routing_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, Any]:
-    """What a router did, and how evenly hosts are busy; nothing without a router.
+    """How busy each host was, and what a router did.
 
-    `copies` is how many times over rows were sent, `unevenness` the coefficient of variation of the work.
+    `host_work` is what work and results cost on each host, in comparisons, and `unevenness` its coefficient
+    of variation; `copies` is how many times over rows were sent.
     """
-    told = next((own.routing for own in reports if own.routing is not None), None)
-    if plan.hosts.router is None or told is None:
-        return {}
-    arrived = sum(count["arrived"] - count["late"] for own in reports for count in own.streams)
     work = [0.0] * plan.hosts.count
     for own in reports:
         work[own.host % len(work)] += own.effort
-    found = {
+    found: dict[str, Any] = {"host_work": work, "unevenness": uneven(work)}
+    told = next((own.routing for own in reports if own.routing is not None), None)
+    if plan.hosts.router is None or told is None:
+        return found
+    arrived = sum(count["arrived"] - count["late"] for own in reports for count in own.streams)
+    found |= {
         "copies": told["sent"] / arrived if arrived else 1.0,
         "routing_entries": told["table"],
         "routing_seconds": told["seconds"],
-        "unevenness": uneven(work),
     }
     if plan.hosts.router.kind == "atr":
         found["master"] = plan.spec.streams[told["master"]].name
