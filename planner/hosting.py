@@ -53,6 +53,7 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
     }
     if routing != "auto" or limited:
         return found["hash" if limited else routing], ()
+    found["none"] = Hosts(1, None, master, segment)
     loads = _loads(plan, found, relayed=plan.hint.strategy == "exact" and not any(static))
     return found[min(loads, key=lambda own: loads[own])], tuple(loads.items())
 
@@ -65,7 +66,7 @@ def _loads(plan: ShedJoin, found: dict[str, Hosts], *, relayed: bool) -> dict[st
     # From any direction as much is found; rows that are there already meet those that come.
     spread = plan.statistics.streams[0].rows / flow.rates[0]
     join = min(work(plan, origin) for origin, _ in enumerate(plan.names)) / spread / count
-    loads = {}
+    loads = {"none": rows * ROW_COST + join * count}
     if found["hash"].keys is not None:
         top = max(own.top_share for own in plan.statistics.streams)
         loads["hash"] = max(1.0, top * count) * (rows / count * ROW_COST + join)

@@ -59,6 +59,8 @@ def choose_layout(plan: ShedJoin, resources: Resources) -> Choice:
 
 def _layouts(plan: ShedJoin, routing: str, groups: int) -> Iterator[Layout]:
     """All that come into question."""
+    if routing == "auto" and groups > 1:
+        yield Layout(_master(plan))
     if routing != "ctr":
         keys = common_keys(plan)
         for buckets in _bucket_counts(groups, routing, has_key=keys is not None):
