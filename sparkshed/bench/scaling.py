@@ -57,7 +57,7 @@ class Scaled(Record):
         speedup: Seconds on one core over these.
         unevenness: Coefficient of variation of the hosts' work, over all of the run.
         copies: How many times over rows were sent, where a router counts them.
-        routing_seconds: Of a micro-batch in which a router decided.
+        routing_micros: What the router took for each row.
     """
 
     workload: str
@@ -68,7 +68,7 @@ class Scaled(Record):
     speedup: float | None
     unevenness: float
     copies: float | None
-    routing_seconds: float | None
+    routing_micros: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,7 @@ def _measure(spark: SparkSession, case: _Case, routing: str, cores: int) -> Scal
                 raise WrongResult(msg)
             time.sleep(0.05)
     copies = "copies" in history
+    arrived = sum(table.num_rows for table in case.tables)
     return Scaled(
         case.name,
         routing,
@@ -150,7 +151,7 @@ def _measure(spark: SparkSession, case: _Case, routing: str, cores: int) -> Scal
         None,
         uneven(np.sum(history["host_work"].tolist(), axis=0).tolist()),
         float(history["copies"].median()) if copies else None,
-        float(history["routing_seconds"].median()) if copies else None,
+        1e6 * float(history["routing_seconds"].sum()) / arrived if copies else None,
     )
 
 
