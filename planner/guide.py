@@ -42,7 +42,7 @@ class Guide:
         self._settling = 2 * max(width_of(ticks, i, k) for i in streams for k in streams) * own.tick / _SECOND
         self._since: float | None = None
         self._climbed: float | None = None
-        self._busy, self._bytes = [0.0] * hosts, [0.0] * hosts
+        self._work, self._bytes = [0.0] * hosts, [0.0] * hosts
         self._arrived = [0.0] * len(plan.spec.streams)
         self._met: dict[tuple[int, int], list[float]] = {}
         # Rows, and seconds of the busiest host, since the length changed.
@@ -69,24 +69,25 @@ class Guide:
             changed = self._changed_length(ended)
             changed |= self._changed_master(seconds)
         loads = self._loads(reports)
-        self._busy, self._bytes = [0.0] * len(self._busy), [0.0] * len(self._bytes)
+        self._work, self._bytes = [0.0] * len(self._work), [0.0] * len(self._bytes)
         self._arrived = [0.0] * len(self._arrived)
         return self._told(loads) if changed or uneven(loads) > _EVEN else None
 
     def _count(self, reports: Sequence[Report]) -> None:
-        busy = [0.0] * len(self._busy)
+        seconds = [0.0] * len(self._work)
         for own in reports:
-            busy[own.host % len(busy)] += own.joining
+            host = own.host % len(seconds)
+            seconds[host] += own.joining
+            self._work[host] += own.effort
             for origin, target, came, left in own.met:
                 met = self._met.setdefault((origin, target), [0.0, 0.0])
                 met[0], met[1] = met[0] + came, met[1] + left
             for stream, counts in enumerate(own.streams):
                 self._arrived[stream] += counts["arrived"]
                 self._rows += counts["arrived"]
-            for host, size in enumerate(own.routing["bytes"] if own.routing else ()):
-                self._bytes[host] += size
-        self._busy = [known + more for known, more in zip(self._busy, busy, strict=True)]
-        self._seconds += max(busy)
+            for other, size in enumerate(own.routing["bytes"] if own.routing else ()):
+                self._bytes[other] += size
+        self._seconds += max(seconds)
 
     def _changed_length(self, ended: float) -> bool:
         assert self._climbed is not None
@@ -131,10 +132,10 @@ class Guide:
 
     def _loads(self, reports: Sequence[Report]) -> list[float]:
         """The combined load of each host; 1 is a fair share of it."""
-        held = [0.0] * len(self._busy)
+        held = [0.0] * len(self._work)
         for own in reports:
             held[own.host % len(held)] += own.rows
-        used = zip(*map(_shares, (self._busy, held, self._bytes)), strict=True)
+        used = zip(*map(_shares, (self._work, held, self._bytes)), strict=True)
         return [Usage(*own).load() for own in used]
 
     def _told(self, loads: list[float]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def report(host: int, joining: float, arrived: tuple[int, ...] = (0, 0, 0), rows
         1.0,
         streams,
         [0, 0, 0],
-        0.0,
+        1000 * joining,
         Completeness(),
         Tally.empty(3, 0),
         rows=rows,
@@ -54,7 +54,7 @@ def test_even_hosts_are_left_alone() -> None:
 def test_loads_are_told_where_they_differ() -> None:
     told = run(guide(), ADAPT + 1, report(0, 0.9, (9, 9, 9)), report(1, 0.3))
     assert [own["number"] for own in told] == [1]
-    # 0.6 of it is time, 0.2 each are rows and bytes.
+    # 0.6 of it is work, 0.2 each are rows and bytes.
     assert told[0]["loads"] == pytest.approx([0.6 * 1.5 + 0.4, 0.6 * 0.5 + 0.4])
 
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import sparkshed
+from sparkshed.planner.diffusion.loads import uneven
 from sparkshed.planner.guide import Guide
 from sparkshed.sql.errors import PlanError
 from streaming.feeds import as_streams, as_tables, cuts, disordered, multiset, restless, rows_of, write
@@ -46,6 +47,26 @@ def test_routing_that_changes_all_the_time_loses_and_doubles_nothing(enabled, tm
     if routing == "atr:3":
         assert figures["master"].nunique() > 1
         assert figures["segment_seconds"].nunique() > 1
+
+
+def test_hosts_of_a_router_share_a_budget_by_what_they_have_to_do(enabled, tmp_path):
+    spark, rng, files = enabled, Random(8), 10
+    for number, name in enumerate("abc"):
+        table = rows_of(rng, number, 40 * files, 2 * files)
+        write(tmp_path / name, table, [40] * (files - 1))
+    as_streams(spark, tmp_path, list("abc"))
+    done = {}
+    for name, hint in {"all": "exact", "some": "grubjoin, 'budget=0.3', 'adapt=1 ms', 'seed=4'"}.items():
+        frame = spark.sql(THREE.format(hint=f"/*+ SHED({hint}, 'diffuse=atr:3') */"))
+        writer = frame.writeStream.format("noop")
+        writer = writer.option("checkpointLocation", str(tmp_path / f"checkpoint-{name}"))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        done[name] = sparkshed.history(query)
+    assert sum(done["some"]["results"]) > 0.15 * sum(done["all"]["results"])
+    shares = [sum(own) for own in zip(*done["some"]["host_work"], strict=True)]
+    assert 0.2 < sum(done["some"]["work"]) / sum(done["all"]["work"]) < 0.4
+    assert uneven(shares) < 0.2
 
 
 def test_tables_do_not_travel(enabled, tmp_path):

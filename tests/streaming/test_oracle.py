@@ -78,7 +78,7 @@ HINTS = {
     "exact": "/*+ SHED(exact) */",
     "grubjoin": "/*+ SHED(grubjoin, 'budget=1', 'diffuse=atr:2') */",
     "relayed": "/*+ SHED(exact, 'diffuse=ctr:3') */",
-    "sheds": "/*+ SHED(grubjoin, 'budget=0.4', 'adapt=1 ms', 'seed=2') */",
+    "sheds": "/*+ SHED(grubjoin, 'budget=0.4', 'adapt=1 ms', 'seed=2', 'diffuse=atr:3') */",
 }
 
 
