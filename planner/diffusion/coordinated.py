@@ -166,8 +166,9 @@ class CoordinatedRouter:
     def _path(self, stream: int, tick: int) -> tuple[tuple[Hop, ...], float]:
         """The hops with the least overhead; none if rows can meet nothing."""
         best: tuple[Sequence[_Answers], float] = ((), 0.0)
+        loads = {host: _IDLE + self.loads.of(host) for host in range(len(self.loads))}
         for order in self._orders[stream]:
-            hops = self._hops(stream, tick, order)
+            hops = self._hops(stream, tick, order, loads)
             if not hops:
                 return (), 0.0
             overhead = self._overhead(stream, tick, hops)
@@ -179,10 +180,11 @@ class CoordinatedRouter:
         base = self._places[target].base
         return Hop(target, {host: _runs(own, base) for host, own in answers.items()})
 
-    def _hops(self, stream: int, tick: int, order: Sequence[int]) -> list[_Answers]:
+    def _hops(
+        self, stream: int, tick: int, order: Sequence[int], loads: Mapping[int, float]
+    ) -> list[_Answers]:
         """For each hop, who answers for which segments."""
         hops: list[_Answers] = []
-        loads = {host: _IDLE + self.loads.of(host) for host in range(len(self.loads))}
         # Hosts that keep the rows get them anyway.
         former: Sequence[int] = self._places[stream].hosts.get(tick, ())
         for target in order:
