@@ -24,6 +24,9 @@ NAMES = {
     "streaming-burst",
     *(f"gdj-fig{n}" for n in ("2.1", 3, 4, 5, 6, 7, 8, 9, 10)),
     "gdj-joint",
+    *(f"diffusion-fig{n}" for n in (4, *range(7, 17))),
+    "diffusion-balance",
+    "diffusion-scaling",
 }
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from sparkshed.planner.diffusion.loads import Loads
@@ -76,6 +78,8 @@ class AlignedRouter:
         self.length = length
         self.loads = Loads(hosts)
         self.eras = [Era(0, master)]
+        # The latest tick that had rows.
+        self._latest: int | None = None
 
     @property
     def master(self) -> int:
@@ -94,6 +98,7 @@ class AlignedRouter:
 
     def route(self, stream: int, tick: int) -> list[tuple[int, int]]:
         """The lanes and hosts that rows of a stream at a tick go to."""
+        self._latest = tick if self._latest is None else max(tick, self._latest)
         found = []
         for era in self.eras:
             if self._belongs(era, stream, tick):
@@ -194,14 +199,32 @@ class AlignedRouter:
             self.eras = [era for era in self.eras if era.until is None or over <= era.until]
 
     def measure(self, loads: list[float], pieces: float) -> None:
-        """Take in the loads of the hosts, which came from so many ticks of segments."""
+        """Take in the loads of the hosts, which came from so many ticks of segments.
+
+        Segments have hosts a window before their rows come, and do not show in any load until then. Were they
+        forgotten, a host without work would get all segments of a window, before the first of them keeps it
+        busy.
+        """
         self.loads.measure(loads, pieces)
+        if self._latest is not None:
+            for host, ahead in self._ahead(self._latest + 1):
+                self.loads.give(host, ahead)
+
+    def _ahead(self, first: int) -> Iterator[tuple[int, int]]:
+        """Hosts, and ticks of their segments from the first one on."""
+        for era in self.eras:
+            end = era.until
+            for (begin, cut), host in zip(pairwise(era.cuts), era.hosts, strict=True):
+                last = cut if end is None else min(cut, end)
+                if last > max(begin, first):
+                    yield host, last - max(begin, first)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""
         return {
             "eras": [asdict(era) for era in self.eras],
             "length": self.length,
+            "latest": self._latest,
             "loads": self.loads.notes(),
         }
 
@@ -212,4 +235,5 @@ class AlignedRouter:
             for era in notes["eras"]
         ]
         self.length = notes["length"]
+        self._latest = notes["latest"]
         self.loads.recall(notes["loads"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from sparkshed.planner.diffusion.cover import cover
@@ -15,6 +16,8 @@ from sparkshed.planner.diffusion.ticks import Ticks
 SPREAD = 5
 #: The load that every host has beside its work, so that idle ones are not all alike in a cover.
 _IDLE = 1e-3
+#: A stream, and the segments of it that each host answers for, as bits.
+_Answers = tuple[int, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +146,11 @@ class CoordinatedRouter:
         hops, _ = self._path(stream, tick)
         found = hops[0].hosts if hops else []
         others = sorted(set(range(len(self.loads))) - set(found), key=lambda own: (self.loads.of(own), own))
-        keepers = tuple(sorted([*found, *others[: max(0, min(SPREAD, len(self.loads)) - len(found))]]))
+        added = max(0, min(SPREAD, len(self.loads)) - len(found))
+        if added < len(others) and not any(own.having.get(others[added]) for own in self._places):
+            # No cover would ever choose a host that has nothing.
+            added += 1
+        keepers = tuple(sorted([*found, *others[:added]]))
         places = self._places[stream]
         if not places.hosts:
             places.base, places.having, places.before = tick, {}, 0
@@ -158,36 +165,49 @@ class CoordinatedRouter:
 
     def _path(self, stream: int, tick: int) -> tuple[tuple[Hop, ...], float]:
         """The hops with the least overhead; none if rows can meet nothing."""
-        best: tuple[tuple[Hop, ...], float] = ((), 0.0)
+        best: tuple[Sequence[_Answers], float] = ((), 0.0)
+        loads = {host: _IDLE + self.loads.of(host) for host in range(len(self.loads))}
         for order in self._orders[stream]:
-            hops = self._hops(stream, tick, order)
+            hops = self._hops(stream, tick, order, loads)
             if not hops:
                 return (), 0.0
             overhead = self._overhead(stream, tick, hops)
             if not best[0] or overhead < best[1]:
                 best = hops, overhead
-        return best
+        return tuple(self._hop(*answers) for answers in best[0]), best[1]
 
-    def _hops(self, stream: int, tick: int, order: Sequence[int]) -> tuple[Hop, ...]:
-        hops: list[Hop] = []
-        loads = {host: _IDLE + self.loads.of(host) for host in range(len(self.loads))}
+    def _hop(self, target: int, answers: Mapping[int, int]) -> Hop:
+        base = self._places[target].base
+        return Hop(target, {host: _runs(own, base) for host, own in answers.items()})
+
+    def _hops(
+        self, stream: int, tick: int, order: Sequence[int], loads: Mapping[int, float]
+    ) -> list[_Answers]:
+        """For each hop, who answers for which segments."""
+        hops: list[_Answers] = []
         # Hosts that keep the rows get them anyway.
         former: Sequence[int] = self._places[stream].hosts.get(tick, ())
         for target in order:
             places = self._places[target]
             wanted = self._wanted(stream, tick, target)
             if not wanted:
-                return ()
-            # What hosts of the hop before have is found there; only the rest needs others.
-            reused = 0
-            for host in former:
-                reused |= places.having.get(host, 0)
-            near = {host: places.having.get(host, 0) for host in former}
-            answers = cover(wanted & reused, near, loads)
-            answers |= cover(wanted & ~reused, places.having, loads)
-            hops.append(Hop(target, {host: _runs(own, places.base) for host, own in answers.items()}))
+                return []
+            answers = self._cover(wanted, former, places.having, loads)
+            hops.append((target, answers))
             former = list(answers)
-        return tuple(hops)
+        return hops
+
+    def _cover(
+        self, wanted: int, former: Sequence[int], having: Mapping[int, int], loads: Mapping[int, float]
+    ) -> dict[int, int]:
+        """Who answers for the wanted segments: hosts of the hop before, for what they have."""
+        near = {host: having.get(host, 0) for host in former}
+        reused = 0
+        for own in near.values():
+            reused |= own
+        answers = cover(wanted & reused, near, loads)
+        answers |= cover(wanted & ~reused, having, loads)
+        return answers
 
     def _wanted(self, stream: int, tick: int, target: int) -> int:
         """Segments that rows can meet: those up to their own, and later ones whose rows came earlier."""
@@ -199,13 +219,13 @@ class CoordinatedRouter:
         reached = places.within(first, last)
         return places.all & reached & (places.within(None, upto) | places.before)
 
-    def _overhead(self, stream: int, tick: int, hops: Sequence[Hop]) -> float:
+    def _overhead(self, stream: int, tick: int, hops: Sequence[_Answers]) -> float:
         """Rows and partial results that travel beyond one copy of each row, for one row."""
-        total = len(hops[0].answers.keys() | self._places[stream].hosts.get(tick, ())) - 1.0
+        total = len(hops[0][1].keys() | self._places[stream].hosts.get(tick, ())) - 1.0
         partials = 1.0
-        for number, hop in enumerate(hops[1:], 1):
-            partials *= 1.0 if self.flow is None else self.flow.matches(stream, hops[number - 1].target)
-            total += partials * len(hop.answers.keys() - hops[number - 1].answers.keys())
+        for (former, before), (_, answers) in pairwise(hops):
+            partials *= 1.0 if self.flow is None else self.flow.matches(stream, former)
+            total += partials * len(answers.keys() - before.keys())
         return total
 
     def forget(self, tick: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heapify, heappop, heapreplace
 
 
 def cover(wanted: int, having: Mapping[int, int], loads: Mapping[int, float]) -> dict[int, int]:
@@ -27,18 +28,27 @@ def cover(wanted: int, having: Mapping[int, int], loads: Mapping[int, float]) ->
         ValueError: Nobody has one of the segments.
     """
     chosen, left = [], wanted
-    candidates = {host: own & wanted for host, own in having.items() if own & wanted}
+    # What a host adds only gets less, so an old price is a lower bound: only the cheapest is looked at again.
+    prices = [
+        (loads[host] / more, -more, host)
+        for host, own in having.items()
+        if (more := (own & wanted).bit_count())
+    ]
+    heapify(prices)
     while left:
-        best, least = -1, (float("inf"), 0, 0)
-        for host, own in candidates.items():
-            more = (own & left).bit_count()
-            if more and (found := (loads[host] / more, -more, host)) < least:
-                best, least = host, found
-        if best < 0:
+        if not prices:
             msg = f"no host has the segments {left:b}"
             raise ValueError(msg)
-        chosen.append(best)
-        left &= ~candidates.pop(best)
+        _, before, host = prices[0]
+        more = (having[host] & left).bit_count()
+        if more == -before:
+            heappop(prices)
+            chosen.append(host)
+            left &= ~having[host]
+        elif more:
+            heapreplace(prices, (loads[host] / more, -more, host))
+        else:
+            heappop(prices)
     answers, left = {}, wanted
     for host in sorted(chosen, key=lambda own: (loads[own], own)):
         answers[host] = having[host] & left

@@ -20,6 +20,8 @@ from sparkshed.experiments import (
     saving,
     selecting,
 )
+from sparkshed.experiments.diffusion import balance, figures, scaling, timing
+from sparkshed.experiments.diffusion.runs import COMPARED
 from sparkshed.experiments.result import Result, Settings
 from sparkshed.experiments.windowed import POLICIES
 
@@ -55,6 +57,7 @@ class Experiment:
 
 _RATES = ("grubjoin", "randomdrop")
 _WITH = tuple(f"with {name}" for name in selecting.ADAPTATIONS)
+_TOTALS = ("atr", "ctr", "unaware", "centralised")
 _DUAL = ("dual", "prob", "rand", "opt")
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -186,5 +189,44 @@ EXPERIMENTS: dict[str, Experiment] = {
         "work and memory limited together",
         joint.joint,
         Picture("memory", tuple(joint.WAYS), ("cpu",)),
+    ),
+    "diffusion-fig4": Experiment(
+        "throughput of ATR by the length of segments",
+        figures.fig4,
+        Picture("T", ("throughput",), ("join", "climbing"), log=True),
+    ),
+    "diffusion-fig7": Experiment("results over time, windows of 60 s", figures.fig7, Picture("at", _TOTALS)),
+    "diffusion-fig8": Experiment("results over time, windows of 120 s", figures.fig8, Picture("at", _TOTALS)),
+    "diffusion-fig9": Experiment(
+        "time to route, windows of 60 s", timing.fig9, Picture("hosts", ("ms",), ("way",), log=True)
+    ),
+    "diffusion-fig10": Experiment(
+        "time to route, windows of 120 s", timing.fig10, Picture("hosts", ("ms",), ("way",), log=True)
+    ),
+    "diffusion-fig11": Experiment(
+        "throughput by hosts", figures.fig11, Picture("hosts", COMPARED, ("rows",), log=True)
+    ),
+    "diffusion-fig12": Experiment("network by hosts", figures.fig12, Picture("hosts", COMPARED[:-1])),
+    "diffusion-fig13": Experiment(
+        "throughput by streams", figures.fig13, Picture("streams", COMPARED, ("rows",), log=True)
+    ),
+    "diffusion-fig14": Experiment(
+        "throughput by window", figures.fig14, Picture("window", COMPARED, ("rows",), log=True)
+    ),
+    "diffusion-fig15": Experiment(
+        "throughput by selectivity", figures.fig15, Picture("selectivity", COMPARED, ("rows",), log=True)
+    ),
+    "diffusion-fig16": Experiment(
+        "throughput by burstiness", figures.fig16, Picture("theta", COMPARED, ("rows",), log=True)
+    ),
+    "diffusion-balance": Experiment(
+        "how even the work of hosts is",
+        balance.balance,
+        Picture("hosts", ("atr", "ctr", "hash"), ("kind",), bars=True),
+    ),
+    "diffusion-scaling": Experiment(
+        "a thousand hosts, on paper",
+        scaling.scaling,
+        Picture("group", ("copies",), ("way", "streams"), log=True),
     ),
 }

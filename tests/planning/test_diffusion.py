@@ -63,6 +63,38 @@ def test_segments_go_to_the_least_loaded_host() -> None:
     assert [router.route(0, tick)[0][1] for tick in range(6, 14, 2)] == [1, 2, 1, 0]
 
 
+def test_segments_that_are_still_to_come_are_not_forgotten() -> None:
+    router = AlignedRouter(WINDOW, 3, 0, 1)
+    for tick in range(20):
+        router.route(1, tick)
+        if tick % 2:
+            # Nothing has come of the master, so there is nothing that loads could show.
+            router.measure([0.0, 0.0, 0.0], 2)
+    assert len(router.eras[0].hosts) == 28
+    ahead = router.eras[0].hosts[-9:]
+    assert [ahead.count(host) for host in range(3)] == [3, 3, 3]
+    # Host 0 looks idle, but has as much to come as the others: it does not get all that follows.
+    router.measure([0.0, 0.2, 0.2], 10)
+    for tick in range(20, 29):
+        router.route(1, tick)
+    following = router.eras[0].hosts[-9:]
+    assert 3 <= following.count(0) <= 7
+    fresh = AlignedRouter(WINDOW, 3, 1, 1)
+    fresh.recall(json.loads(json.dumps(router.notes())))
+    fresh.measure([1.0, 1.0, 1.0], 5)
+    router.measure([1.0, 1.0, 1.0], 5)
+    assert fresh.loads.given == router.loads.given
+
+
+def test_a_host_without_any_segment_gets_one() -> None:
+    router = CoordinatedRouter(Ticks(10, ((0, 60), (60, 0))), 8, [[[1]], [[0]]])
+    spread = [{"hosts": [[tick, tick] for tick in range(6)], "before": list(range(6))} for _ in range(2)]
+    router.recall({**router.notes(), "places": spread})
+    # The cover of the window takes six hosts, which is more than are added at the start.
+    assert router.route([(0, 6)])[0, 6].keepers == (0, 1, 2, 3, 4, 5, 6)
+    assert router.route([(1, 6)])[1, 6].keepers == (0, 1, 2, 3, 4, 5, 6, 7)
+
+
 def test_slaves_follow_the_segments_that_they_can_meet() -> None:
     router = AlignedRouter(WINDOW, 8, 0, 2)
     for tick in range(16):
