@@ -19,6 +19,8 @@ COMMANDS = {
     "demo": "join three camera streams and compare with plain Spark",
     "sql": "run a statement over files",
     "explain": "show the plan of a statement",
+    "monitor": "watch a streaming join that runs in any process",
+    "report": "write what a streaming join did as an HTML page",
     "bench": "time the join beside plain Spark",
     "experiment": "run an experiment of the papers on a virtual clock",
 }

@@ -5,17 +5,21 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.functions import identity
 from sparkshed.spark.streaming.control import Channel, ControlSource
+from sparkshed.spark.streaming.journal import Journal
 from sparkshed.spark.streaming.listening import Batch, Listener
 from sparkshed.spark.streaming.runs import Run
 from sparkshed.sql.errors import ShedError
@@ -32,10 +36,11 @@ _listening: set[str] = set()
 class Controller:
     """One streaming join, and the queries that ran it."""
 
-    def __init__(self, name: str, plan: StreamingPlan, boost: float) -> None:
-        """Know the plan; figures of that name are its own."""
+    def __init__(self, name: str, plan: StreamingPlan, boost: float, summary: dict[str, Any]) -> None:
+        """Know the plan, and what there is to say of it; figures of that name are its own."""
         self.name = name
         self.plan = plan
+        self.summary = summary
         self.channel = Channel() if plan.steered or plan.hosts.router is not None else None
         self.runs: deque[Run] = deque(maxlen=_RUNS)
         self._boost = boost
@@ -56,9 +61,12 @@ class Controller:
         run.open()
         self.runs.append(run)
 
-    def attach(self, query: StreamingQuery) -> None:
-        """The query that was prepared for has started; it may have ended already."""
-        self.runs[-1].id, self.runs[-1].query = str(query.runId), query
+    def attach(self, query: StreamingQuery, number: int) -> None:
+        """The query that was prepared for has started, with this join in it; it may have ended already."""
+        run = self.runs[-1]
+        run.id, run.query = str(query.runId), query
+        told = {"query": str(query.id), "run": run.id, "name": query.name, "started": time.time()}
+        run.keep(Journal(_checkpoint_of(query), number, told | self.summary))
         if not query.isActive:
             self.close()
 
@@ -142,10 +150,17 @@ def _offer_decisions(session: SparkSession) -> None:
             sessions.clearActiveSession()
 
 
-def register(plan: StreamingPlan, boost: float) -> Controller:
+def _checkpoint_of(query: StreamingQuery) -> str | None:
+    """Where a query keeps its state."""
+    with suppress(Py4JError):
+        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+    return None
+
+
+def register(plan: StreamingPlan, boost: float, summary: dict[str, Any]) -> Controller:
     """A new join, with a name for its figures that no other has."""
     with _lock:
-        controller = Controller(f"sparkshed_{len(_controllers) + 1}", plan, boost)
+        controller = Controller(f"sparkshed_{len(_controllers) + 1}", plan, boost, summary)
         _controllers[controller.name] = controller
         return controller
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructField, StructType
 from sparkshed.planner.physical import JoinSpec
 from sparkshed.planner.planner import Planned
 from sparkshed.planner.streaming import Hosts, StreamingPlan
+from sparkshed.planner.summary import summary_of
 from sparkshed.spark.batch import output_schema
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.control import PACKED, SOURCE
@@ -46,7 +47,7 @@ def execute_streaming(planned: Planned, inputs: Inputs, session: SparkSession) -
     plan, block = planned.physical.streaming, planned.logical.block
     assert plan is not None
     keys, routed = host_keys(plan.hosts.count, plan.hosts.lanes), plan.hosts.router is not None
-    controller = register(plan, block.hint.boost)
+    controller = register(plan, block.hint.boost, summary_of(planned))
     name = controller.name
     listen(session)
     install_starting()

@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from json import loads
 from typing import Any
@@ -18,8 +18,10 @@ from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.guide import Guide
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
+from sparkshed.planner.strips import strips_of
 from sparkshed.spark.streaming.control import Channel
 from sparkshed.spark.streaming.figures import record_of, routing_of, shares_of
+from sparkshed.spark.streaming.journal import Journal
 from sparkshed.spark.streaming.listening import Batch
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -51,6 +53,7 @@ class Run:
         self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
         self._plan = plan
         self._channel = channel
+        self._journal: Journal | None = None
         self._lock = threading.Lock()
         self._total = Completeness()
         self._last = 0.0
@@ -62,6 +65,13 @@ class Run:
             # Spark understands more intervals than pandas; those leave the default.
             with suppress(ValueError):
                 self.loop.throttle.interval = max(_SHORTEST, pd.Timedelta(interval).total_seconds())
+
+    def keep(self, journal: Journal) -> None:
+        """Write down what happens from now on, and what happened before anybody knew where."""
+        with self._lock:
+            self._journal = journal
+            for record in self.history:
+                journal.write("batch", record)
 
     def open(self) -> None:
         """Make the way of decisions; the last one of an earlier run may not be for this one."""
@@ -92,12 +102,17 @@ class Run:
             ended = _instant(batch.timestamp) + batch.seconds
             decision = self._decided(Timing(ended, batch.seconds, lasted), reports)
             routing = None if self.guide is None else self.guide.observe(reports, ended)
-            self.history.append(self._record(batch, reports, lasted))
+            record = self._record(batch, reports, lasted)
+            self.history.append(record)
+            if self._journal is not None:
+                self._journal.write("batch", record)
             if decision is not None or routing is not None:
                 self._publish(decision, routing)
 
     def _publish(self, decision: Decision | None, routing: dict[str, Any] | None) -> None:
         assert self._channel is not None
+        if decision is not None and self._journal is not None:
+            self._journal.decide(self._told(decision))
         if decision is not None and self.loop is not None:
             self._offset |= {"decision": decision.to_json(), "remembered": self.loop.remember()}
         if routing is not None:
@@ -112,6 +127,20 @@ class Run:
         if any(count["arrived"] for own in reports for count in own.streams):
             self._last = began
         return lasted
+
+    def _told(self, decision: Decision) -> dict[str, Any]:
+        """A decision for people."""
+        names, own = [stream.name for stream in self._plan.spec.streams], decision.configuration
+        strips = [asdict(strip) for strip in strips_of(own, self._plan.spec, names)]
+        return {
+            "version": decision.version,
+            "z": own.throttle,
+            "keep": dict(zip(names, own.keep, strict=False)),
+            "orders": [
+                [names[stream] for stream in (origin, *order)] for origin, order in enumerate(own.orders)
+            ],
+            "strips": strips,
+        }
 
     def _decided(self, timing: Timing, reports: list[Report]) -> Decision | None:
         if self.loop is None:

@@ -113,8 +113,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
                 with _own_settings(session, hosts, alone=alone):
                     query = original(self, *args, **kwargs)
                 prepared.pop_all()
-                for controller in controllers:
-                    controller.attach(query)
+                for number, controller in enumerate(controllers, 1):
+                    controller.attach(query, number)
                 if shape.reads_files:
                     _wait_for_sources(query)
         return query
