@@ -37,7 +37,8 @@ def streamed(
     spec: JoinSpec, shedding: Shedding, tables: dict[int, pa.Table], until: int, step: int
 ) -> Counter:
     """What a streaming query finds whose workers die from time to time; the limit is kept all the while."""
-    plan = StreamingPlan(spec, Hosts(1), shedding, False, (False, False), expires=True)
+    static = (False,) * len(spec.streams)
+    plan = StreamingPlan(spec, Hosts(1), shedding, False, static, expires=True)
     store, found = MemoryStore(), Counter()
     for number, start in enumerate(range(0, until, step)):
         if number % 3 == 0:

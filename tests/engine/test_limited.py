@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from engine.limiting import between, shedding_of, streamed
 from engine.replaying import Naive, arrivals
 from sparkshed.engine.eviction.classes import classes_of, is_equality
 from sparkshed.engine.eviction.foretelling import Foretelling
+from sparkshed.engine.eviction.promise import combinations
 from sparkshed.engine.eviction.promised import Promised
 from sparkshed.engine.eviction.slots import ACTIVE
 from sparkshed.engine.eviction.values import Values
@@ -24,6 +26,8 @@ from sparkshed.engine.group import join_group
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.evicting import Evicting
 from sparkshed.engine.strategies.limited import Limited, LimitedGrubJoin
+from sparkshed.experiments.windowed import Data, limit_of
+from sparkshed.experiments.windowed import run as run_data
 from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import (
@@ -36,6 +40,7 @@ from sparkshed.planner.physical import (
 )
 from sparkshed.sql.expr import Col
 from sparkshed.sql.predicate import Equality
+from sparkshed.workloads.bursty import market_tables
 
 ROWS = {2: 40, 3: 14, 4: 7}
 several = settings(deadline=None, max_examples=8, suppress_health_check=list(HealthCheck))
@@ -144,6 +149,18 @@ def test_streaming_gives_the_answer_of_batch_through_restarts(policy: str, sampl
     found = streamed(spec, shedding, tables, 1_200_000, 90_000)
     assert found == whole
     assert len(found) > 200
+
+
+def test_what_ever_came_counts_as_much_after_a_restart() -> None:
+    data = Data("market", market_tables(3, 300.0, 10, 6.0), 60.0)
+    spec, first = data.spec(), pc.min(pa.concat_arrays([own["ts"].combine_chunks() for own in data.tables]))
+    since = [pc.cast(pc.cast(pc.subtract(own["ts"], first), pa.int64()), first.type) for own in data.tables]
+    tables = {s: own.set_column(0, "ts", since[s]) for s, own in enumerate(data.tables)}
+    shedding = shedding_of(spec, Buffering("gdj", rows=100))
+    whole = counted(join_group(spec, 0, tables, shedding, 0))
+    # Two micro-batches after the last row have none.
+    assert streamed(spec, shedding, tables, 310_000_000, 4_000_000) == whole
+    assert whole.total() > 1000
 
 
 def test_a_limit_in_bytes_is_kept() -> None:
@@ -317,6 +334,43 @@ def test_arrivals_are_foretold_by_what_they_follow() -> None:
     code = values.codes[1]
     assert values.rates[1, code] == pytest.approx(400 * 1.6 / share, rel=0.25)
     assert values.rates[:, values.codes[2]].sum() == pytest.approx(400 * 4.8 / share, rel=0.25)
+
+
+def test_what_ever_came_is_counted_by_the_arrival() -> None:
+    values = Values(2, 8)
+    keys, sides = np.array([5, 5, 6, 5]), np.array([0, 1, 1, 0])
+    codes, _, lasting = values.arrive(sides, keys, 0)
+    assert lasting.tolist() == [[1, 1, 0, 2], [0, 1, 1, 1]]
+    values.look(32)
+    # The buffer filled four times since then.
+    assert values.lasting[:, codes[0]].tolist() == [2 / 4, 1 / 4]
+    *_, lasting = values.arrive(np.array([0]), np.array([5]), 32)
+    assert lasting.tolist() == [[3 / 4], [1 / 4]]
+    codes, _, lasting = values.risen()
+    assert codes.tolist() == [0] and lasting.tolist() == [[3 / 4], [1 / 4]]
+
+
+def test_values_that_are_quiet_stay_for_what_ever_came_of_them(monkeypatch) -> None:
+    markets = [Data("market", market_tables(m, 420.0, seed, 6.0), 60.0) for m in (3, 5) for seed in (11, 12)]
+    found = [run_data(data, limit_of(data, 0.2)).results for data in markets]
+    monkeypatch.setattr("sparkshed.engine.eviction.promise.balance", lambda lately, ever: 0.0)
+    without = [run_data(data, limit_of(data, 0.2)).results for data in markets]
+    assert np.mean(np.log(found)) > np.mean(np.log(without)) + 0.02
+
+
+def test_a_share_of_the_rows_is_held_for_what_ever_came() -> None:
+    data = Data("market", market_tables(3, 200.0, 10, 6.0), 60.0)
+    spec = data.spec()
+    strategy = Limited(Configuration(spec.orders), limit_of(data, 0.3), np.random.default_rng(0))
+    for _ in JoinOperator(spec, strategy).process(dict(enumerate(data.tables))):
+        pass
+    assert isinstance(strategy.buffer.policy, Promised)
+    promise = strategy.buffer.policy.promise
+    promise.look(strategy.buffer._seq)
+    active = strategy.buffer.slots.of(ACTIVE)
+    streams, codes = strategy.buffer.slots.streams.take(active), promise.codes(active)
+    lately = combinations(promise.values[0].rates, promise._held[0][:, :-1])[streams, codes]
+    assert float(np.mean(promise.of(active) > lately)) == pytest.approx(0.4, abs=0.06)
 
 
 def test_equal_columns_make_one_class_over_all_streams() -> None:

@@ -19,14 +19,21 @@ from sparkshed.planner.physical import JoinSpec
 
 #: What a row that is held counts for, beside one that is expected, where a result needs several others.
 _HELD = 0.3
+#: The least that is expected of a value, of how often it ever came, where two streams are joined.
+_AGAIN = 0.3
+#: With more streams: the share of the rows that are held for what ever came of their values.
+_LASTING = 0.4
 
 
 class Promise:
     """For each row, the combinations that the other streams are expected to offer for its value.
 
-    That is the product of what is expected of each of them, as in PROB, where all that ever came is expected
-    again. With several joins it is the sum of what each of them promises. A row whose value is null promises
-    nothing; where nothing is joined by equality, all rows promise the same.
+    That is the product of what is expected of each of them: by what came lately, or by all that ever came, as
+    in PROB, whichever says more. What is expected is a mean, and a value that is quiet may come again in all
+    streams at once: then the product of the means is far below the mean of the products, and how far is not
+    known before it happened. So with more than two streams a given share of the rows is held for what ever
+    came of their values. With several joins it is the sum of what each of them promises. A row whose value is
+    null promises nothing; where nothing is joined by equality, all rows promise the same.
 
     Attributes:
         classes: What is joined by equality.
@@ -44,6 +51,8 @@ class Promise:
         self.values = [Values(len(own.streams), rows) for own in self.classes]
         self._stores = stores
         self._joins = len(spec.joins)
+        #: What all that ever came counts for, beside what came lately.
+        self._again = [_AGAIN if len(own.streams) == 2 else 0.0 for own in self.classes]
         self._held: list[Ints] = [np.zeros((len(own.streams), 1), np.int64) for own in self.classes]
         self._offer()
         self._places = [_places(own, len(stores)) for own in self.classes]
@@ -78,11 +87,12 @@ class Promise:
         self.came, self.first = [], seq
         for number, (own, values) in enumerate(zip(self.classes, self.values, strict=True)):
             places = self._places[number].take(streams)
-            risen, before = values.risen()
-            codes, expected = values.arrive(places, self._keys[number][first:last], seq)
+            risen, *before = values.risen()
+            codes, *expected = values.arrive(places, self._keys[number][first:last], seq)
             self._all_codes[number][slots] = codes
             held = self._held[number].take(np.append(codes, risen), axis=1, mode="clip")
-            offers = combinations(np.concatenate([expected, before], axis=1), held)
+            lately, ever = np.concatenate([expected, before], axis=2)
+            offers = np.maximum(combinations(lately, held), self._again[number] * alone(ever))
             offered = offers[places, np.arange(len(slots))]
             offered[codes == NOTHING] = 0.0
             offered[places == NOTHING] = 1.0
@@ -132,13 +142,21 @@ class Promise:
                 known = codes != NOTHING
                 np.add.at(held, (places[known], codes[known]), 1)
             self._held.append(held)
-        self._offer()
+        self._offer(active)
 
-    def _offer(self) -> None:
+    def _offer(self, active: Ints | None = None) -> None:
+        """What values promise; by the rows that are there, what they count for that ever came."""
         self._offers: list[Floats] = []
-        for values, held in zip(self.values, self._held, strict=True):
+        for number, (values, held) in enumerate(zip(self.values, self._held, strict=True)):
             every = np.arange(values.rates.shape[1])
-            self._offers.append(combinations(values.rates, held.take(every, axis=1, mode="clip")))
+            lately = combinations(values.rates, held.take(every, axis=1, mode="clip"))
+            ever = alone(values.lasting)
+            if active is not None and len(lately) > 2:
+                places = self._places[number].take(self._slots.streams.take(active))
+                codes = self._all_codes[number].take(active)
+                own = places[codes != NOTHING], codes[codes != NOTHING]
+                self._again[number] = balance(lately[own], ever[own])
+            self._offers.append(np.maximum(lately, self._again[number] * ever))
 
     def of(self, rows: Ints) -> Floats:
         """What rows in some slots promised at the last look."""
@@ -164,7 +182,8 @@ class Promise:
     def notes(self, order: Ints) -> dict[str, Any]:
         """What must be written down; `order` has the slots of all rows."""
         codes = [own.take(order) for own in self._all_codes] if len(order) else []
-        return {"codes": codes, "held": self._held, "values": [own.notes() for own in self.values]}
+        values = [own.notes() for own in self.values]
+        return {"codes": codes, "held": self._held, "again": self._again, "values": values}
 
     def recall(self, notes: dict[str, Any], order: Ints) -> None:
         """Go on from there."""
@@ -176,6 +195,8 @@ class Promise:
         for values, known in zip(self.values, notes["values"], strict=True):
             values.recall(known)
         self._held = [own.copy() for own in notes["held"]]
+        # Checkpoints may have been written before all that ever came counted.
+        self._again = list(notes.get("again", self._again))
         self._offer()
 
 
@@ -184,6 +205,28 @@ def _places(own: EqualClass, streams: int) -> Ints:
     places = np.full(streams, NOTHING)
     places[list(own.streams)] = np.arange(len(own.streams))
     return places
+
+
+def balance(lately: Floats, ever: Floats) -> float:
+    """What all that ever came must count for, so that it tells for a given share of the rows.
+
+    Args:
+        lately: What each row promises by what came lately.
+        ever: The same by all that ever came.
+
+    >>> balance(np.array([1.0, 1.0, 1.0, 1.0, 1.0]), np.array([1.0, 2.0, 4.0, 8.0, 0.0]))
+    0.5
+    """
+    some = ever > 0
+    if not some.any():
+        return 0.0
+    ratios = np.sort(lately[some] / ever[some])
+    return float(ratios[min(len(ratios) - 1, int(_LASTING * len(lately)))])
+
+
+def alone(ever: Floats) -> Floats:
+    """The results that a row of each stream will have if all comes as it ever did."""
+    return combinations(ever, np.zeros(ever.shape, np.int64))
 
 
 def combinations(expected: Floats, held: Ints) -> Floats:

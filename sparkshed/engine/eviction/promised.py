@@ -120,7 +120,7 @@ class Promised(Policy):
     def notes(self, order: Ints) -> dict[str, Any]:
         """What is known of keys and of ages."""
         ages = None if self._ages is None else self._ages.notes()
-        ahead = self._ahead.take(order) if len(order) else None
+        ahead = self._ahead.take(order) if self._ages is not None and len(order) else None
         return {"promise": self.promise.notes(order), "ages": ages, "ahead": ahead}
 
     def recall(self, notes: dict[str, Any], order: Ints) -> None:

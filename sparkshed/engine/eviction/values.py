@@ -19,7 +19,7 @@ _SINCE, _LAST = (0.1, 0.5, 2.0), (0.1, 0.1, 0.1)
 #: Arrivals that every value is taken to have anyway, while the buffer fills once.
 _ANYWAY = 0.01
 #: A value counts for learning by what is expected of it, which is taken to be so much at least.
-_RARE = 1.0
+_RARE = 3.0
 _NEVER = -(1 << 60)
 _KERNELS, _FEATURES = len(FADING), 1 + 2 * len(FADING) + len(_SINCE)
 #: Of the values that did not come, a look learns from so many at least, and from less than twice as many.
@@ -39,6 +39,7 @@ class Values:
 
     Attributes:
         rates: What is expected of each stream and value, while the buffer fills once.
+        lasting: How often each value ever came in each stream, for as long as it takes to fill the buffer.
     """
 
     def __init__(self, streams: int, rows: int) -> None:
@@ -62,10 +63,11 @@ class Values:
         self._since = 0
         self._looks = 0
         self.rates: Floats = np.empty((streams, 0))
+        self.lasting: Floats = self.rates
         self._seen: Floats = self.rates
         self._foretell()
 
-    def arrive(self, places: Ints, keys: Ints, seq: int) -> tuple[Ints, Floats]:
+    def arrive(self, places: Ints, keys: Ints, seq: int) -> tuple[Ints, Floats, Floats]:
         """Rows arrive before the next look, the first of them with the given number.
 
         Args:
@@ -74,7 +76,7 @@ class Values:
             seq: The number of the first.
 
         Returns:
-            The codes of their values, and what is expected of each stream for each.
+            The codes of their values, what is expected of each stream for each, and how often each ever came.
         """
         codes = self.codes
         found = np.array([codes.setdefault(key, len(codes)) for key in keys.tolist()], np.int64)
@@ -84,13 +86,12 @@ class Values:
         if len(known) < len(keys):
             found[keys == NOTHING] = NOTHING
         own, sides = found.take(known), places.take(known)
-        expected = np.zeros((self._streams, len(keys)))
-        expected[:, known] = self._expected(
-            own, self._recent.take(own, axis=1) + earlier(own, sides, self._streams)
-        )
+        counts = self._recent.take(own, axis=1) + earlier(own, sides, self._streams)
+        expected, lasting = np.zeros((2, self._streams, len(keys)))
+        expected[:, known], lasting[:, known] = self._expected(own, counts), self._lasting(own, counts)
         np.add.at(self._recent, (sides, own), 1)
         self._waiting.append(np.array([sides, own, seq + known]))
-        return found, expected
+        return found, expected, lasting
 
     def _expected(self, codes: Ints, counts: Ints) -> Floats:
         """What is expected of each stream for values that came so often in each since the last look."""
@@ -100,10 +101,16 @@ class Values:
             expected += bumps[:, None] * count
         return expected
 
-    def risen(self) -> tuple[Ints, Floats]:
-        """The codes of values that came since the last look, and what is expected of each stream for each."""
+    def _lasting(self, codes: Ints, counts: Ints) -> Floats:
+        """How often values ever came that came so often in each stream since the last look."""
+        lasting: Floats = self.lasting.take(codes, axis=1) + self._share * counts
+        return lasting
+
+    def risen(self) -> tuple[Ints, Floats, Floats]:
+        """The same as of arrivals, of the values that came since the last look."""
         codes = np.flatnonzero(self._recent.any(axis=0)) if self._waiting else np.empty(0, np.int64)
-        return codes, self._expected(codes, self._recent.take(codes, axis=1))
+        counts = self._recent.take(codes, axis=1)
+        return codes, self._expected(codes, counts), self._lasting(codes, counts)
 
     def _grow(self, size: int) -> None:
         """The same size at a look wherever the input was cut before."""
@@ -111,6 +118,7 @@ class Values:
         self._counts = np.pad(self._counts, ((0, 0), (0, 0), (0, more)))
         self._recent = np.pad(self._recent, ((0, 0), (0, more)))
         self._last = np.pad(self._last, (0, more), constant_values=_NEVER)
+        self.lasting = np.pad(self.lasting, ((0, 0), (0, more)))
         self.rates = np.concatenate([self.rates, np.repeat(self._unseen, more, axis=1)], axis=1)
         seen = self._unseen + self._latest[:, None]
         self._seen = np.concatenate([self._seen, np.repeat(seen, more, axis=1)], axis=1)
@@ -170,6 +178,9 @@ class Values:
         self._unseen: Floats = weights[:, :1]
         self._latest: Floats = last.sum(axis=1)
         self.rates = counted + last @ self._recency(self._last)
+        #: What one of all arrivals counts for; the buffer is taken to have filled once.
+        self._share = self._rows / max(self._rows, self._since)
+        self.lasting = self._share * self._counts[:, -1]
         #: What is expected of values that come again just now.
         self._seen = counted + self._latest[:, None]
         #: By the stream in which it comes, for each stream of which it is expected.
