@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sparkshed.planner.diffusion.plan import RouterPlan
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.physical import (
     BandKernel,
@@ -14,6 +15,7 @@ from sparkshed.planner.physical import (
     Hop,
     HopEstimate,
     Kernel,
+    Loads,
     SetKernel,
     ShedJoinExec,
     VectorKernel,
@@ -156,6 +158,7 @@ def _physical_lines(planned: Planned) -> list[str]:
     else:
         lines += [f"  {line}" for line in _shed_lines(physical, logical)]
         lines.append("  " + _layout_line(physical, logical))
+        lines += [f"  {line}" for line in _loads_lines(physical.loads, "the slowest group")]
     if planned.buffer is not None:
         lines.append(f"  Buffer: {planned.buffer}")
     for direction in physical.directions:
@@ -217,9 +220,11 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
     if hosts.routing == "hash" and hosts.keys is not None:
         column = logical.block.streams[0].inputs[hosts.keys[0]]
         line += f", key={_plain(column.sql)}"
-    elif hosts.routing == "atr":
+    elif hosts.router is not None:
+        line += f", {_router_text(hosts.router, logical.names[hosts.master])}"
+    elif hosts.routing == "dealt":
         line += f", master={logical.names[hosts.master]}, segment={duration_text(hosts.segment)}"
-    lines = [line]
+    lines = [line, *_loads_lines(plan.loads, "the busiest host in a second, with usual rates")]
     if not plan.expires:
         lines.append("Watermark: missing on a stream, so rows never leave the windows")
     elif plan.regain:
@@ -236,6 +241,20 @@ def _streaming_lines(plan: StreamingPlan, logical: ShedJoin) -> list[str]:
         how = KINDS[plan.shedding.strategy].control(policy)
         lines.append(f"Control: every {adapt}, {how}")
     return lines
+
+
+def _router_text(router: RouterPlan, master: str) -> str:
+    """What a router starts from."""
+    segment = duration_text(router.tick * router.length)
+    if router.kind == "atr":
+        return f"master={master} at first, segment={segment} at first"
+    return f"segment={segment}"
+
+
+def _loads_lines(loads: Loads, where: str) -> list[str]:
+    """What led to the routing, if there was a choice."""
+    texts = [f"{routing}={_count(load)}" for routing, load in loads]
+    return [f"Diffusion: {', '.join(texts)} (work of {where})"] if texts else []
 
 
 def _layout_line(physical: ShedJoinExec, logical: ShedJoin) -> str:

@@ -128,7 +128,7 @@ class ControlLoop:
         """
         if not self._plan.follows or timing.lasted <= 0:
             return
-        rows = float(sum(count["arrived"] for own in reports for count in own.streams))
+        rows = float(sum(own.received for own in reports))
         effort = sum(own.effort for own in reports)
         # Hosts shed more than they were told where they must, and say how much that was.
         full = sum(own.effort / own.throttle for own in reports)

@@ -239,6 +239,10 @@ class JoinSpec:
         )
 
 
+#: What the busiest host, or the slowest group, would have to do with each routing that was considered.
+Loads = tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Which group of rows joins where.
@@ -251,13 +255,15 @@ class Layout:
                       W before                            W after
 
     `keys[i]` is the input column of stream i that is equal in all streams, None without one; `cuts`
-    are the times at which segments end.
+    are the times at which segments end. Where the join is `relayed`, each row of any stream belongs to the
+    segment of its time only, and partial results travel from segment to segment.
     """
 
     master: int
     buckets: int = 1
     cuts: tuple[int, ...] = ()
     keys: tuple[int, ...] | None = None
+    relayed: bool = False
 
     def __post_init__(self) -> None:
         if self.buckets > 1 and self.keys is None:
@@ -280,6 +286,8 @@ class Layout:
     @property
     def routing(self) -> str:
         """The routing in the hint's words."""
+        if self.relayed:
+            return "ctr"
         if self.groups == 1:
             return "none"
         if self.segments == 1:
@@ -332,6 +340,7 @@ class ShedJoinExec:
     layout: Layout
     estimates: tuple[tuple[HopEstimate, ...], ...]
     replication: float
+    loads: Loads = ()
     shedding: Shedding | None = None
     streaming: StreamingPlan | None = None
 

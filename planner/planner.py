@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparkshed.planner.cost import hop_table, plan_direction
-from sparkshed.planner.layout import Resources, choose_layout
+from sparkshed.planner.layout import Choice, Resources, choose_layout
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.physical import JoinSpec, Layout, OutputColumn, ShedJoinExec, StreamExec
 from sparkshed.planner.rules import RULES
@@ -46,7 +46,7 @@ def plan_join(
 
 def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
     # Hosts of a streaming join are chosen with their streams at hand.
-    layout, replication = (Layout(0), 1.0) if plan.streaming else choose_layout(plan, resources)
+    choice = Choice(Layout(0)) if plan.streaming else choose_layout(plan, resources)
     assert plan.basic is not None
     directions = [plan_direction(plan, origin) for origin in range(len(plan.names))]
     return ShedJoinExec(
@@ -58,12 +58,13 @@ def _physical(plan: ShedJoin, resources: Resources) -> ShedJoinExec:
             basic=plan.basic,
             output=_output(plan.block),
             ansi=plan.block.ansi,
-            hops=hop_table(plan) if plan.sheds else {},
+            hops=hop_table(plan) if plan.sheds or plan.streaming else {},
             rows=plan.hint.rows,
         ),
-        layout=layout,
+        layout=choice.layout,
         estimates=tuple(estimates for _, estimates in directions),
-        replication=replication,
+        replication=choice.replication,
+        loads=choice.loads,
     )
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
+from sparkshed.planner.diffusion.plan import RouterPlan
 from sparkshed.planner.harvest.tally import Tally
-from sparkshed.planner.keys import common_keys
-from sparkshed.planner.layout import Resources
-from sparkshed.planner.logical import ShedJoin
-from sparkshed.planner.physical import JoinSpec
+from sparkshed.planner.physical import JoinSpec, Loads
 from sparkshed.planner.shedding import Shedding
 from sparkshed.planner.wire import (
     configuration_from_json,
@@ -21,11 +19,6 @@ from sparkshed.planner.wire import (
     tally_from_json,
     tally_to_json,
 )
-
-#: Hosts at most where rows are sent to all of them.
-MOST_COPIES = 8
-#: Segments of the master stream in one basic window: short ones keep all hosts busy in every micro-batch.
-SEGMENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +32,45 @@ class Hosts:
         master   |0|1|0|1|0|1|      host of each segment
         others   to all hosts
 
+    With a router, all of that changes while the join runs, as hosts turn out to be busy: see
+    :mod:`sparkshed.planner.diffusion`.
+
     Attributes:
         count: Number of hosts.
         keys: The input column of each stream that is equal in all of them; None without one.
         master: Number of the master stream.
         segment: Length of its segments, in microseconds.
+        router: What a router starts from; None if rows go where they always do.
     """
 
     count: int
     keys: tuple[int, ...] | None = None
     master: int = 0
     segment: int = 1
+    router: RouterPlan | None = None
 
     @property
     def routing(self) -> str:
         """The routing in the hint's words."""
-        return "none" if self.count == 1 else "atr" if self.keys is None else "hash"
+        if self.router is not None:
+            return self.router.kind
+        return "none" if self.count == 1 else "dealt" if self.keys is None else "hash"
+
+    @property
+    def lanes(self) -> int:
+        """Parts of each host that know nothing of each other."""
+        return 1 if self.router is None else self.router.lanes
+
+    @property
+    def mark(self) -> str:
+        """What must not change while a checkpoint is in use."""
+        own = asdict(self)
+        if self.router is None:
+            # As it was before there were routers.
+            del own["router"]
+        # Segments are dealt out in turn only where nobody asked for anything else.
+        asked = "auto" if self.routing == "dealt" else self.routing
+        return f"{asked}:{self.count} {_mark(own)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,7 @@ class StreamingPlan:
         waits: Whether a stream comes out of an operator that itself waits for the watermark, so that its rows
             are as old as that when they come.
         filters: Conditions on single streams.
+        loads: What the busiest host was expected to do with each routing, if there was a choice.
     """
 
     spec: JoinSpec
@@ -83,6 +100,7 @@ class StreamingPlan:
     expires: bool = True
     waits: bool = False
     filters: tuple[tuple[str, ...], ...] = ()
+    loads: Loads = ()
 
     @property
     def steered(self) -> bool:
@@ -93,6 +111,20 @@ class StreamingPlan:
     def orders(self) -> tuple[tuple[int, ...], ...]:
         """The orders to start with."""
         return self.spec.orders if self.shedding is None else self.shedding.configuration.orders
+
+    @property
+    def of_hosts(self) -> StreamingPlan:
+        """The plan as hosts have it: where a router tells them the watermark, it is the join's own."""
+        return self if self.hosts.router is None else replace(self, regain=0, waits=False)
+
+    def watermark(self, former: int | None, now: int | None) -> int | None:
+        """The watermark of the join, from Spark's last two."""
+        if not self.expires:
+            return None
+        if self.waits:
+            # Rows that waited for this watermark are as old as that; those of the last one are late.
+            return former
+        return None if now is None else now + self.regain
 
     @property
     def marks(self) -> dict[str, str]:
@@ -106,7 +138,7 @@ class StreamingPlan:
             "join conditions": _mark(_conditions(spec)),
             "output columns": _mark(spec.output),
             "basic window": _mark(spec.basic),
-            "hosts": f"{self.hosts.routing}:{self.hosts.count} {_mark(asdict(self.hosts))}",
+            "hosts": self.hosts.mark,
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
             "memory": _mark(None if self.shedding is None else self.shedding.buffering),
             "joins that share the memory": _mark(beside or None),
@@ -126,22 +158,6 @@ def _mark(value: object) -> str:
 
 #: The mark of what a plan does not have: a limit to its memory, joins beside its own.
 NO_LIMIT = _mark(None)
-
-
-def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources) -> Hosts:
-    """As many hosts as there are cores, by key where there is one."""
-    routing, wanted = plan.hint.diffusion.routing, plan.hint.diffusion.hosts
-    # Copies of rows would have to share the memory.
-    limited = plan.hint.memory is not None
-    keys = None if routing in ("atr", "none") else common_keys(plan)
-    count = wanted or resources.cores
-    if keys is None and wanted is None:
-        count = min(count, MOST_COPIES)
-    if routing == "none" or plan.hint.rows is not None or (limited and keys is None):
-        count = 1
-    assert plan.basic is not None
-    master = next(number for number, own in enumerate(static) if not own)
-    return Hosts(count, keys if count > 1 else None, master, max(1, plan.basic // SEGMENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +215,16 @@ class Report:
         seconds: Time that the engine took.
         joining: Part of it in which rows were joined, and results handed on.
         figures: Those of the decision.
+        received: Rows that came, copies included.
+        routing: What the router says of the micro-batch, on one of the hosts.
+        met: Origins and targets of hops, and partial results that came to each and left it, where these
+            travel from host to host.
     """
 
     host: int
     version: int
     throttle: float
-    streams: list[dict[str, int]]
+    streams: list[dict[str, float]]
     work: list[int]
     effort: float
     completeness: Completeness
@@ -218,6 +238,9 @@ class Report:
     seconds: float = 0.0
     joining: float = 0.0
     figures: Mapping[str, float] = field(default_factory=dict)
+    received: int = 0
+    routing: Mapping[str, Any] | None = None
+    met: list[list[int]] = field(default_factory=list)
 
     def skipped(self, stream: int) -> float:
         """Work of new rows of a stream that was left out, as far as it is known what all of it is."""

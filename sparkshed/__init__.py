@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         PredicateError,
         ShedError,
         StatementError,
-        UnavailableError,
     )
 
 __version__ = "0.1.0"
@@ -40,7 +39,6 @@ _EXPORTS = {
     "JoinError": "sparkshed.sql.errors",
     "BoundError": "sparkshed.sql.errors",
     "PredicateError": "sparkshed.sql.errors",
-    "UnavailableError": "sparkshed.sql.errors",
     "PlanError": "sparkshed.sql.errors",
 }
 
@@ -52,7 +50,6 @@ __all__ = [
     "PredicateError",
     "ShedError",
     "StatementError",
-    "UnavailableError",
     "__version__",
     "disable",
     "enable",

@@ -30,10 +30,6 @@ class PredicateError(ShedError):
     """A join condition links nothing, or cannot be used."""
 
 
-class UnavailableError(ShedError):
-    """The query is right, but this version cannot run it yet."""
-
-
 class PlanError(ShedError):
     """The plan cannot run; the message names the fix."""
 

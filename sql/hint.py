@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import cast
 
-from sparkshed.sql.errors import HintError, UnavailableError, listing, suggest
+from sparkshed.sql.errors import HintError, listing, suggest
 from sparkshed.sql.options import (
     ADAPTATIONS,
     EVICTION,
@@ -299,12 +299,15 @@ def _limited(hint: ShedHint) -> ShedHint:
 
 
 def _available(hint: ShedHint) -> ShedHint:
-    """Refuse what this version does not act on, so that nothing written is ignored."""
+    """Refuse what would have no effect, so that nothing written is ignored."""
     if hint.strategy == "dual":
         _check_dual(hint)
-    if hint.diffusion.routing == "ctr":
-        msg = "SHED option `diffuse=ctr` is not available in this version yet. Use `auto`, `hash` or `atr`."
-        raise UnavailableError(msg)
+    if hint.diffusion.routing == "ctr" and hint.strategy != "exact":
+        msg = (
+            f"SHED option `diffuse=ctr` is for `exact`: partial results go from host to host, and "
+            f"`{hint.strategy}` decides on one host what a row is joined with. Use `atr` or `auto`."
+        )
+        raise HintError(msg)
     return hint
 
 
@@ -316,9 +319,9 @@ def _check_dual(hint: ShedHint) -> None:
             "Write it as /*+ SHED(dual, 'rows=400') */."
         )
         raise HintError(msg)
-    if hint.diffusion.routing not in ("auto", "none"):
+    if hint.diffusion.routing not in ("auto", "none") or hint.diffusion.hosts is not None:
         msg = (
             f"strategy `dual` runs on one host, because the last rows of a stream are those of all hosts; "
-            f"`diffuse={hint.diffusion.routing}` was found. Remove it."
+            f"`diffuse={hint.diffusion.text}` was found. Remove it."
         )
         raise HintError(msg)

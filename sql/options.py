@@ -53,6 +53,11 @@ class Diffusion:
     routing: str
     hosts: int | None = None
 
+    @property
+    def text(self) -> str:
+        """As it is written."""
+        return self.routing if self.hosts is None else f"{self.routing}:{self.hosts}"
+
 
 @dataclass(frozen=True, slots=True)
 class Credits:
@@ -197,7 +202,7 @@ def _seed(text: str) -> int:
 
 def _diffusion(text: str) -> Diffusion:
     routing, colon, hosts = text.lower().partition(":")
-    if routing not in DIFFUSIONS or (colon and routing in ("auto", "none")):
+    if routing not in DIFFUSIONS or (colon and routing == "none"):
         raise ValueError(text)
     return Diffusion(routing, _rows(hosts) if colon else None)
 
@@ -340,7 +345,7 @@ OPTIONS: dict[str, Option] = {
         Option(
             "diffuse",
             "auto",
-            "`auto`, `none`, `hash`, `atr` or `ctr`; `atr:4` fixes the number of hosts",
+            "`auto`, `none`, `hash`, `atr` or `ctr`; `auto:4` or `atr:4` fixes the number of hosts",
             "how the join is spread over hosts",
             STRATEGIES,
             _diffusion,

@@ -52,6 +52,7 @@ def plan_line(spark, text: str, name: str) -> str:
         ("hash:3", "Groups: 3, routing=hash"),
         ("atr:5", "Groups: 5, routing=atr"),
         ("atr", "Groups: 2, routing=atr"),
+        ("ctr:5", "Groups: 5, routing=ctr"),
         ("hash", "Groups: 2, routing=hash"),
     ],
 )
@@ -122,7 +123,7 @@ def test_one_sided_bounds_reach_every_segment(spark):
     text = "SELECT {hint} l.id, r.id FROM l JOIN r ON l.k = r.k AND l.x = r.x AND l.ts >= r.ts"
     expected = rows(spark.sql(text.format(hint="")))
     assert sum(expected.values()) > 500
-    for diffuse in ("atr:4", "auto"):
+    for diffuse in ("atr:4", "ctr:4", "auto"):
         hinted = text.format(hint=f"/*+ SHED(exact, 'diffuse={diffuse}') */")
         assert rows(sparkshed.query(spark, hinted)) == expected
 
@@ -146,8 +147,9 @@ def test_segments_of_every_time_type(spark, type_, zone):
         )
         expected = rows(spark.sql(text.format(hint="")))
         assert sum(expected.values()) > 100
-        hinted = text.format(hint="/*+ SHED(exact, 'diffuse=atr:6') */")
-        assert rows(sparkshed.query(spark, hinted)) == expected
+        for diffuse in ("atr:6", "ctr:6"):
+            hinted = text.format(hint=f"/*+ SHED(exact, 'diffuse={diffuse}') */")
+            assert rows(sparkshed.query(spark, hinted)) == expected
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
 

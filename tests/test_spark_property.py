@@ -141,12 +141,12 @@ def table(rows: list[tuple]) -> pa.Table:
         HealthCheck.data_too_large,
     ],
 )
-@given(joins())
-def test_random_joins_have_sparks_answer(spark, join):
+@given(joins(), st.sampled_from(["", ", 'diffuse=atr:3'", ", 'diffuse=ctr:3'"]))
+def test_random_joins_have_sparks_answer(spark, join, routing):
     rows, clause = join
     for number, values in enumerate(rows):
         spark.createDataFrame(table(values)).createOrReplaceTempView(f"t{number}")
     names = ", ".join(f"t{number}.id AS i{number}" for number in range(len(rows)))
-    found = sparkshed.query(spark, f"SELECT /*+ SHED(exact) */ {names} FROM {clause}")
+    found = sparkshed.query(spark, f"SELECT /*+ SHED(exact{routing}) */ {names} FROM {clause}")
     expected = Counter(map(tuple, spark.sql(f"SELECT {names} FROM {clause}").collect()))
     assert Counter(map(tuple, found.collect())) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkshed.sql.errors import HintError, UnavailableError
+from sparkshed.sql.errors import HintError
 from sparkshed.sql.hint import ShedHint, parse_hint
 from sparkshed.sql.options import EVICTION, OPTIONS, STRATEGIES, Credits, Diffusion, Memory
 
@@ -113,9 +113,10 @@ def test_every_option_is_described(name: str) -> None:
     assert set(option.strategies) <= set(STRATEGIES)
 
 
-def test_known_but_unavailable() -> None:
-    with pytest.raises(UnavailableError, match="ctr"):
-        parse_hint("/*+ SHED(exact, 'diffuse=ctr') */")
+def test_only_the_exact_join_goes_from_host_to_host() -> None:
+    assert parse_hint("/*+ SHED(exact, 'diffuse=ctr:3') */")[0].diffusion == Diffusion("ctr", 3)
+    with pytest.raises(HintError, match="`grubjoin` decides on one host"):
+        parse_hint("/*+ SHED(grubjoin, 'diffuse=ctr') */")
 
 
 @pytest.mark.parametrize("strategy", EVICTION)

@@ -91,6 +91,11 @@ class AlignedRouter:
         """Entries of the routing table."""
         return sum(len(era.hosts) for era in self.eras)
 
+    @property
+    def ticks(self) -> float:
+        """Ticks in all segments that rows can still meet."""
+        return float(sum(era.cuts[-1] - era.cuts[0] for era in self.eras if era.cuts))
+
     def route(self, stream: int, tick: int) -> list[tuple[int, int]]:
         """The lanes and hosts that rows of a stream at a tick go to."""
         self._latest = tick if self._latest is None else max(tick, self._latest)

@@ -82,3 +82,14 @@ class Loads:
         """Go on from there."""
         self.measured, self.given = list(notes["measured"]), list(notes["given"])
         self._unit = notes["unit"]
+
+
+def uneven(loads: Sequence[float]) -> float:
+    """The coefficient of variation.
+
+    >>> uneven([1.0, 1.0]), uneven([0.0, 2.0])
+    (0.0, 1.0)
+    """
+    mean = sum(loads) / len(loads)
+    spread = sum((load - mean) ** 2 for load in loads) / len(loads)
+    return spread**0.5 / mean if mean > 0 else 0.0

@@ -48,6 +48,12 @@ def _check_memory(plan: ShedJoin) -> None:
             "Use `hash` where all streams have a common key, or `none`."
         )
         raise PlanError(msg)
+    if hint.diffusion.hosts is not None and hint.diffusion.routing == "auto" and common_keys(plan) is None:
+        msg = (
+            f"SHED option `diffuse={hint.diffusion.text}` would divide the memory among hosts, which takes "
+            "one key that is equal in all streams, and this join has none. Use `none`, or remove it."
+        )
+        raise PlanError(msg)
     parts = hint.diffusion.hosts or 1
     if memory.unit == "rows" and memory.amount < len(plan.names) * parts:
         where = "" if parts == 1 else f" on each of {parts} hosts"

@@ -93,7 +93,7 @@ def run(
     for case in _cases(rate, seconds):
         found: dict[str, list[Row]] = {engine: [] for engine in case.sides}
         with tempfile.TemporaryDirectory(prefix="sparkshed-bench-") as folder:
-            _write(case, Path(folder))
+            write_files(case.tables, case.files, Path(folder))
             for turn in range(repeats + 1):
                 for engine, frame in case.sides.items():
                     own = _measure(spark, case, engine, frame, Path(folder), turn)
@@ -176,12 +176,13 @@ def keyed(streams: int, rate: float, seconds: float, seed: int = 0) -> list[pa.T
     return tables
 
 
-def _write(case: _Case, folder: Path) -> None:
-    for number, table in enumerate(case.tables, 1):
+def write_files(tables: Sequence[pa.Table], files: int, folder: Path) -> None:
+    """Each table as files that a stream reads one after another, in `cam1`, `cam2` and so on."""
+    for number, table in enumerate(tables, 1):
         own = folder / f"cam{number}"
         own.mkdir()
-        for part in range(case.files):
-            first, last = (place * table.num_rows // case.files for place in (part, part + 1))
+        for part in range(files):
+            first, last = (place * table.num_rows // files for place in (part, part + 1))
             path = own / f"{part:04}.parquet"
             pq.write_table(table.slice(first, last - first), path)
             os.utime(path, (_START + part, _START + part))
@@ -197,10 +198,7 @@ def _measure(
 ) -> Row:
     from pyspark.sql import functions as F
 
-    for number, _ in enumerate(case.tables, 1):
-        path = str(folder / f"cam{number}")
-        stream = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
-        stream.parquet(path).withWatermark("ts", "1 second").createOrReplaceTempView(f"cam{number}")
+    read_files(spark, folder, len(case.tables))
     start = time.perf_counter()
     with _tuned(spark, plain_files=engine == _PLAIN):
         counted = frame(spark).observe("counted", F.count(F.lit(1)).alias("results"))
@@ -221,6 +219,14 @@ def _measure(
         rows / sum(later) if later else None,
         results,
     )
+
+
+def read_files(spark: SparkSession, folder: Path, streams: int) -> None:
+    """Views of the files, one of each stream in a micro-batch."""
+    for number in range(1, streams + 1):
+        path = str(folder / f"cam{number}")
+        stream = spark.readStream.schema(spark.read.parquet(path).schema).option("maxFilesPerTrigger", 1)
+        stream.parquet(path).withWatermark("ts", "1 second").createOrReplaceTempView(f"cam{number}")
 
 
 @contextmanager

@@ -6,12 +6,27 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sparkshed.bench import growth, join, kernels, memory, microbatches, policies, soak, streaming, targets
+from sparkshed.bench import (
+    growth,
+    join,
+    kernels,
+    memory,
+    microbatches,
+    policies,
+    scaling,
+    soak,
+    streaming,
+    targets,
+)
 from sparkshed.bench.cases import CASES
 from sparkshed.bench.report import table
 from sparkshed.cli.session import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Rows under the names of what they are; the rows of the benchmark itself come first.
 Sections: TypeAlias = dict[str, list[Any]]
@@ -23,6 +38,7 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
     "memory": memory.run,
     "microbatches": microbatches.run,
     "policies": policies.policies,
+    "scaling": scaling.run,
     "soak": soak.run,
     "streaming": streaming.run,
 }
@@ -39,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one list of rows")
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each engine (default: %(default)s)")
-    one = parser.add_argument_group("join, microbatches, soak, streaming")
+    one = parser.add_argument_group("join, microbatches, scaling, soak, streaming")
     one.add_argument("--rate", type=float, default=200, help="rows per second and stream")
     one.add_argument(
         "--seconds", type=float, help=f"length of the streams (default: 60; streaming: {_OVERLOAD:g})"
@@ -125,6 +141,13 @@ def _microbatches(args: argparse.Namespace) -> Sections:
     return {"rows": rows}
 
 
+def _scaling(args: argparse.Namespace) -> Sections:
+    def session(master: str) -> AbstractContextManager[SparkSession]:
+        return local_session(master, extra=_ROOMY)
+
+    return {"rows": BENCHES["scaling"](session, args.rate, args.seconds or _SECONDS, _progress)}
+
+
 _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "join": _join,
     "kernels": _kernels,
@@ -132,6 +155,7 @@ _RUNS: dict[str, Callable[[argparse.Namespace], Sections]] = {
     "memory": _memory,
     "microbatches": _microbatches,
     "policies": _policies,
+    "scaling": _scaling,
     "soak": _soak,
     "streaming": _streaming,
 }

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from sparkshed.engine.arrays import INT64_MAX, Ints
+from sparkshed.engine.holding import Holder
 from sparkshed.engine.lazy import Unread
-from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.wire import from_blob, to_blob
 
 #: Number of a basic window, of a stream, and of one of its parts.
@@ -183,7 +183,7 @@ class Keeper:
     read_bytes: int = 0
     read_seconds: float = 0.0
 
-    def catch_up(self, operator: JoinOperator, pieces: Pieces) -> None:
+    def catch_up(self, operator: Holder, pieces: Pieces) -> None:
         """Tell an operator of what was written since, by others; nothing is read yet.
 
         Args:
@@ -208,7 +208,7 @@ class Keeper:
         self.read_seconds += self.clock() - began
         return from_blob(blob)
 
-    def add(self, operator: JoinOperator, entered: Sequence[Ints]) -> None:
+    def add(self, operator: Holder, entered: Sequence[Ints]) -> None:
         """Write down the rows of a micro-batch.
 
         Args:
@@ -221,7 +221,7 @@ class Keeper:
             for window in sorted(set(numbers.tolist()) - operator.thinner[stream]):
                 self._append(operator, stream, window, rows[numbers == window])
 
-    def note(self, operator: JoinOperator) -> None:
+    def note(self, operator: Holder) -> None:
         """Write anew what lost rows, and write down what the strategy knows of those that are left."""
         for stream, numbers in enumerate(operator.thinner):
             live = operator.held(stream)[1].numbers
@@ -238,7 +238,7 @@ class Keeper:
             self.store.put((_NOTES, 0, self.manifest.next_part), notes)
             self.manifest.next_part += 1
 
-    def recall(self, operator: JoinOperator) -> None:
+    def recall(self, operator: Holder) -> None:
         """Give a new operator all rows, and its strategy what was noted of them."""
         if self.manifest.notes is not None:
             notes = self.store.get((_NOTES, 0, self.manifest.notes[0]))
@@ -246,13 +246,13 @@ class Keeper:
             self.read_bytes += len(notes)
             operator.recall(notes)
 
-    def _append(self, operator: JoinOperator, stream: int, window: int, rows: Ints) -> None:
+    def _append(self, operator: Holder, stream: int, window: int, rows: Ints) -> None:
         if sum(key[:2] == (stream, window) for key in self.manifest.pieces) >= _MOST_PARTS:
             self._rewrite(operator, stream, window)
         else:
             self._put(stream, window, operator, rows)
 
-    def _put(self, stream: int, window: int, operator: JoinOperator, rows: Ints) -> None:
+    def _put(self, stream: int, window: int, operator: Holder, rows: Ints) -> None:
         key = (stream, window, self.manifest.next_part)
         self.manifest.next_part += 1
         own, _ = operator.held(stream)
@@ -260,7 +260,7 @@ class Keeper:
         self.store.put(key, blob)
         self.manifest.pieces[key] = Piece(len(rows), len(blob), int(own.times[rows[-1]]))
 
-    def _rewrite(self, operator: JoinOperator, stream: int, window: int) -> None:
+    def _rewrite(self, operator: Holder, stream: int, window: int) -> None:
         operator.read(stream, window)
         self._forget(stream, window)
         self._put(stream, window, operator, operator.held(stream)[1].rows_of(window))
@@ -270,7 +270,7 @@ class Keeper:
             self.store.remove(key)
             del self.manifest.pieces[key]
 
-    def follow(self, operator: JoinOperator, streams: int) -> None:
+    def follow(self, operator: Holder, streams: int) -> None:
         """Remove what expired, and write anew what was thinned out."""
         known: list[set[int]] = [set() for _ in range(streams)]
         for stream, window, _ in self.manifest.pieces:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Ints, Picks, Vector, counting
+from sparkshed.engine.arrays import INT64_MAX, INT64_MIN, Ints, Picks, Vector, counting, shift
 from sparkshed.engine.lists import Lists
 from sparkshed.engine.store import RowStore
 from sparkshed.sql.expr import Col
@@ -43,6 +43,19 @@ class Partials:
     def times(self, stream: int) -> Ints:
         """Row times of a bound stream."""
         return self._stores[stream].times.take(self.rows[stream])
+
+    def reach(self, target: int, bounds: Sequence[Sequence[int | None]]) -> tuple[Ints, Ints]:
+        """Earliest and latest time of another stream that every bound stream allows."""
+        low = np.full(self.size, INT64_MIN)
+        high = np.full(self.size, INT64_MAX)
+        for stream in self.rows:
+            times = self.times(stream)
+            past, future = bounds[stream][target], bounds[target][stream]
+            if past is not None:
+                low = np.maximum(low, shift(times, -past)[0])
+            if future is not None:
+                high = np.minimum(high, shift(times, future)[0])
+        return low, high
 
     def select(self, places: Ints) -> Partials:
         """Only the given partial results."""

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sparkshed.engine.arrays import INT64_MAX, INT64_MIN, Bools, Ints, shift
+from sparkshed.engine.arrays import Bools, Ints, shift
 from sparkshed.engine.evaluate import Evaluator
 from sparkshed.engine.finders import bind
 from sparkshed.engine.finding import Pairs
 from sparkshed.engine.partials import Candidates, Partials
-from sparkshed.engine.probing import EVERYTHING, HopWatch, Probing, Reach
+from sparkshed.engine.probing import EVERYTHING, HopWatch, Probing, Reach, Span
 from sparkshed.engine.statistics import DirectionCounters, HopCounters
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.windows import Windows
@@ -78,7 +78,7 @@ class HopExec:
     def _extensions(
         self, partials: Partials, old: Windows, new: Windows, probing: Probing
     ) -> Iterator[Candidates]:
-        low, high = self._time_range(partials)
+        low, high = partials.reach(self._target, self._spec.bounds)
         origin = partials.times(self._origin)
         cap = shift(origin, -1)[0] if self._target > self._origin else origin
         watch = probing.watch(self._number, partials, self._counters)
@@ -93,26 +93,13 @@ class HopExec:
                 if watch is not None:
                     watch.end()
 
-    def _time_range(self, partials: Partials) -> tuple[Ints, Ints]:
-        """Earliest and latest time of the target that every bound stream allows."""
-        low = np.full(partials.size, INT64_MIN)
-        high = np.full(partials.size, INT64_MAX)
-        for stream in partials.rows:
-            times = partials.times(stream)
-            past, future = self._spec.bounds[stream][self._target], self._spec.bounds[self._target][stream]
-            if past is not None:
-                low = np.maximum(low, shift(times, -past)[0])
-            if future is not None:
-                high = np.minimum(high, shift(times, future)[0])
-        return low, high
-
     def _extend(
         self,
         partials: Partials,
         windows: Windows,
         low: Ints,
         high: Ints,
-        reach: Reach,
+        reach: Reach | Span,
         watch: HopWatch | None,
     ) -> Iterator[Candidates]:
         probed = windows.coarse(self._factor(windows, reach))
@@ -128,7 +115,7 @@ class HopExec:
             if candidates.size:
                 yield candidates
 
-    def _factor(self, windows: Windows, reach: Reach) -> int:
+    def _factor(self, windows: Windows, reach: Reach | Span) -> int:
         """How many basic windows to probe as one, so that a time range spans a moderate number."""
         bounds = self._spec.bounds
         width = reach.width(bounds[self._origin][self._target], bounds[self._target][self._origin])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -52,6 +52,22 @@ class Reach(NamedTuple):
         return begin < end
 
 
+class Span(NamedTuple):
+    """Partners from one time to another, whatever the time of the probing row."""
+
+    first: int
+    last: int
+
+    def within(self, times: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+        """The part of each time range `[low, high]` that is in the span."""
+        return np.maximum(low, self.first), np.minimum(high, self.last)
+
+    def width(self, past: int | None, future: int | None) -> int | None:
+        """Length of the time range, given the bounds of the join."""
+        own = self.last - self.first
+        return own if past is None or future is None else min(own, max(0, past + future))
+
+
 class HopWatch(Protocol):
     """Sees what some partial results touch and find at one hop."""
 
@@ -85,7 +101,7 @@ class Probing:
 
     def __init__(
         self,
-        reaches: Sequence[Sequence[Reach]] | None = None,
+        reaches: Mapping[int, Sequence[Reach | Span]] | Sequence[Sequence[Reach | Span]] | None = None,
         thins: Sequence[float] | None = None,
         watch: Watch | None = None,
         *,
@@ -105,7 +121,7 @@ class Probing:
         """Whether a hop leaves partners out only after it has found them."""
         return self._sifts and hop == 0 and self.thin(hop) < 1
 
-    def reaches(self, hop: int) -> Sequence[Reach]:
+    def reaches(self, hop: int) -> Sequence[Reach | Span]:
         """The parts of the time range that a hop probes."""
         return (Reach(),) if self._reaches is None else self._reaches[hop]
 

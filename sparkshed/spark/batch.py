@@ -12,12 +12,15 @@ from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, Layout, ShedJoinExec
 from sparkshed.spark.grouping import GROUP, joiner, learner
 from sparkshed.spark.inputs import Inputs
+from sparkshed.spark.relaying import relayed
 from sparkshed.spark.times import segment_of
 from sparkshed.sql.block import JOIN
 
 
 def execute(plan: ShedJoinExec, inputs: Inputs) -> DataFrame:
     """The operator's output as a lazy DataFrame."""
+    if plan.layout.relayed:
+        return relayed(plan, inputs, output_schema(plan.spec, inputs))
     rows = inputs.union(_grouped(plan, inputs), [GROUP]).repartitionById(plan.layout.groups, GROUP)
     join = joiner(plan.spec, plan.layout.master, plan.shedding, inputs.slots.places)
     return rows.groupBy(GROUP).applyInArrow(join, output_schema(plan.spec, inputs))

@@ -7,8 +7,9 @@ from collections import Counter
 import pyarrow as pa
 
 from engine.build import counted
-from sparkshed.engine import streaming
+from sparkshed.engine import host as memory
 from sparkshed.engine.keeping import Manifest, MemoryStore
+from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.planner.adaptation import Policy
 from sparkshed.planner.buffering import Buffering
 from sparkshed.planner.configuration import Configuration
@@ -40,8 +41,8 @@ def streamed(
     store, found = MemoryStore(), Counter()
     for number, start in enumerate(range(0, until, step)):
         if number % 3 == 0:
-            streaming._cache.clear()
-        own = streaming.StreamingJoin(plan, "limited", 0, store, lambda: 0.0)
+            memory._cache.clear()
+        own = StreamingJoin(plan, "limited", 0, store, lambda: 0.0)
         found += counted(own.process(between(tables, start, start + step), None, max(0, start - 1)))
         pieces = Manifest.from_bytes(store.manifest).pieces.values()
         assert sum(piece.rows for piece in pieces) == own.report.rows <= shedding.buffering.limit

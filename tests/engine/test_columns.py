@@ -54,8 +54,8 @@ def test_words_keep_their_order_while_others_arrive(gridable: bool) -> None:
 
 
 def test_words_outlive_the_codebook_that_ranked_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkshed.engine.operator._SMALL_CODEBOOK", 3)
-    monkeypatch.setattr("sparkshed.engine.operator._STALE", 0)
+    monkeypatch.setattr("sparkshed.engine.holding._SMALL_CODEBOOK", 3)
+    monkeypatch.setattr("sparkshed.engine.holding._STALE", 0)
     op = scan(both(Call("<", (A, B), "boolean"), Call(">", (A, lit("b", "string")), "boolean")))
     first, second = ["d", "c", "x", "y"], ["z", "a", "cc"]
     feed(op, {0: rows([0] * 4, first)})

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkshed.engine import steering, streaming
+from sparkshed.engine import host as memory
+from sparkshed.engine import steering
 from sparkshed.engine.group import join_group
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
@@ -329,13 +330,13 @@ def test_a_batch_that_is_repeated_is_shed_alike(monkeypatch, follows):
         for attempt in (store, again):
             # The second one is that of a new process.
             if attempt is again:
-                remembered = dict(streaming._cache)
-                streaming._cache.clear()
+                remembered = dict(memory._cache)
+                memory._cache.clear()
             host = StreamingJoin(plan, f"again-{follows}", 0, attempt, lambda: 0.0)
             outputs.append(results_of(host.process(batch, None, None)))
             shed += sum(count["shed"] for count in host.report.streams)
-        streaming._cache.clear()
-        streaming._cache.update(remembered)
+        memory._cache.clear()
+        memory._cache.update(remembered)
         assert outputs[0] == outputs[1]
         kept = [Manifest.from_bytes(each.manifest).adapted for each in (store, again)]
         assert kept[0] == kept[1] is not None

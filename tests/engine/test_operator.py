@@ -295,7 +295,7 @@ def test_many_basic_windows_are_probed_as_fewer() -> None:
 
 
 def test_a_stale_codebook_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkshed.engine.operator._SMALL_CODEBOOK", 10)
+    monkeypatch.setattr("sparkshed.engine.holding._SMALL_CODEBOOK", 10)
     op = JoinOperator(two(equality("string"), "string", bounds=((0, 15), (15, 0))))
     previous: list[str] = []
     for start in range(0, 1000, 10):
@@ -309,7 +309,7 @@ def test_a_stale_codebook_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_outlive_the_codebook_that_encoded_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparkshed.engine.operator._SMALL_CODEBOOK", 3)
+    monkeypatch.setattr("sparkshed.engine.holding._SMALL_CODEBOOK", 3)
     monkeypatch.setattr("sparkshed.engine.operator._STALE", 0)
     op = JoinOperator(two(equality("string"), "string"))
     same = [(name, name) for name in "abcde"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from engine.build import World, counted
 from engine.test_strategies import batches, random_configuration
 from engine.test_streaming import copied, plan_of, rows_at, shedding_of, step
-from sparkshed.engine import streaming
+from sparkshed.engine import host as memory
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.lazy import LazyWindows, Unread
 from sparkshed.engine.windows import BasicWindow, Windows
@@ -48,7 +48,7 @@ class Watched(MemoryStore):
 
 @pytest.fixture(autouse=True)
 def fresh_workers():
-    streaming._cache = OrderedDict()
+    memory._cache = OrderedDict()
 
 
 def manifest_of(store: MemoryStore) -> Manifest:
@@ -97,7 +97,7 @@ def test_whoever_does_a_batch_the_results_are_the_same(strategy, seed, m):
         decision = a_decision(rng, plan, number + 1) if number == 0 or rng.random() < 0.3 else None
         found = []
         for store, cache in ((lasting, own), (fresh, OrderedDict()), (changing, rng.choice(workers))):
-            streaming._cache = cache
+            memory._cache = cache
             if store is changing and rng.random() < 0.2:
                 step(plan, copied(store), batch, decision, watermark)  # and its state is lost
             results, report = step(plan, store, batch, decision, watermark)
@@ -146,7 +146,7 @@ def test_a_fresh_worker_reads_exactly_what_is_in_reach(seed, m):
     mix = rng.choice([0.0, 0.5, 1.0])
     configuration = replace(random_configuration(rng, plan.spec, drop=False), shred=0.0, mix=mix)
     watched, pieces = Watched(store), manifest_of(store).pieces
-    streaming._cache.clear()
+    memory._cache.clear()
     _, report = step(plan, watched, batch, Decision(2, configuration))
     last: dict[tuple[int, int], int] = {}
     for key, piece in pieces.items():
@@ -173,7 +173,7 @@ def filled(plan, seconds, *, streams=(0, 1), watermark=None, decision=None) -> M
     store = MemoryStore()
     for second in seconds:
         step(plan, store, {s: rows_at(second, 10) for s in streams}, decision, watermark)
-    streaming._cache.clear()
+    memory._cache.clear()
     return store
 
 
@@ -210,7 +210,7 @@ def test_a_bound_on_one_side_leaves_the_other_unread():
     store = Watched(filled(plan, range(1000, 1040)))
     step(plan, store, {0: rows_at(1020)})
     assert store.windows == numbers((1, 1016, 1020)), "rows of the first stream meet earlier ones"
-    streaming._cache.clear()
+    memory._cache.clear()
     store.read.clear()
     step(plan, store, {1: rows_at(1020)})
     assert store.windows == numbers((0, 1020, 1024)), "rows of the second one meet later ones"
@@ -233,7 +233,7 @@ def test_a_harvest_of_few_slices_reads_few_windows():
     results, _ = step(plan, watched, {0: rows_at(1038), 1: rows_at(1038)}, Decision(1, few))
     assert sum(r.num_rows for r in results) == 20
     assert watched.windows == numbers((1, 1020, 1022)), "16 to 18 seconds earlier; the other one is off"
-    streaming._cache.clear()
+    memory._cache.clear()
     watched = Watched(store)
     step(plan, watched, {0: rows_at(1038)}, Decision(1, replace(few, shred=0.1)))
     assert watched.windows == numbers((1, 1018, 1039)), "a row that is shredded sees everything"
@@ -264,7 +264,7 @@ def test_windows_that_were_never_read_expire_and_are_removed():
     plan = plan_of(PAIR.spec, expires=True)
     store = Watched(filled(plan, range(1000, 1050), watermark=1000 * SECOND))
     for watermark in (1000, 1040, 1055):
-        streaming._cache.clear()
+        memory._cache.clear()
         _, report = step(plan, store, {}, watermark=watermark * SECOND)
         left = sorted(window for stream, window in rows_by_window(store) if stream == 0)
         assert left[0] == max(1000, watermark - 20) // 2
@@ -283,7 +283,7 @@ def test_a_window_expires_by_its_last_row_read_or_not():
         step(plan, store, {0: rows_at(1001)}, watermark=1000 * SECOND)
     for store, forgetful in zip(stores, (False, True), strict=True):
         if forgetful:
-            streaming._cache.clear()
+            memory._cache.clear()
         _, report = step(plan, store, {}, watermark=1020 * SECOND + SECOND)
         assert [own["expired"] for own in report.streams] == [0, 10]
         _, report = step(plan, store, {}, watermark=1020 * SECOND + SECOND + 1)
@@ -310,7 +310,7 @@ def test_windows_in_many_parts_are_read_before_they_are_written_anew():
     off = Configuration(join.spec.orders, 0.1, (((),), ((),)), (((),), ((),)))
     store = Watched()
     for second in range(1000, 1080):
-        streaming._cache.clear()
+        memory._cache.clear()
         _, report = step(plan, store, {s: rows_at(second) for s in (0, 1)}, Decision(1, off))
         assert report.rows == 2 * (second - 999) == sum(rows_by_window(store).values())
         assert report.reads == (64 if second in (1032, 1064) else 0)
@@ -327,7 +327,7 @@ def test_windows_are_read_before_they_are_thinned_out():
     for store in (lasting, fresh):
         for watermark, older in ((1008, {500, 501}), (1010, {502}), (1010, set()), (1011, set())):
             if store is fresh:
-                streaming._cache.clear()
+                memory._cache.clear()
                 store.read.clear()
             _, report = step(plan, store, {}, Decision(1, near), watermark * SECOND)
             assert store is lasting or store.windows == set(product((0, 1), older))
@@ -351,9 +351,9 @@ def test_workers_that_catch_up_read_what_is_in_reach_and_not_more():
     plan, store = plan_of(PAIR.spec), Watched()
     one, other = OrderedDict(), OrderedDict()
     for second in range(1000, 1040):
-        streaming._cache = one if second < 1030 else other
+        memory._cache = one if second < 1030 else other
         step(plan, store, {s: rows_at(second, 10) for s in (0, 1)})
-    streaming._cache = one
+    memory._cache = one
     store.read.clear()
     step(plan, store, {0: rows_at(1013)})
     assert store.windows == numbers((1, 1030, 1033)), "it still knows the others"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from engine.build import World, collect, counted
 from engine.test_strategies import batches
-from sparkshed.engine import pacing, steering, streaming
+from sparkshed.engine import host as memory
+from sparkshed.engine import pacing, steering
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
@@ -36,7 +37,7 @@ def copied(store: MemoryStore) -> MemoryStore:
 
 @pytest.fixture(autouse=True)
 def fresh_workers():
-    streaming._cache = OrderedDict()
+    memory._cache = OrderedDict()
 
 
 def plan_of(spec, shedding=None, **changes) -> StreamingPlan:
@@ -64,14 +65,14 @@ def test_workers_that_change_die_and_repeat_make_no_difference(seed, m):
     workers: list[OrderedDict] = [OrderedDict(), OrderedDict(), OrderedDict()]
     for batch in cut:
         whole += collect(exact, batch, spec.chunk)
-        streaming._cache = rng.choice(workers)
+        memory._cache = rng.choice(workers)
         fate = rng.choice(["same worker", "new worker", "fails", "fails half-way"])
         if fate == "new worker":
-            streaming._cache.clear()
+            memory._cache.clear()
         elif fate == "fails":
             # The batch is done, but Spark throws its state away and repeats it.
             step(plan, copied(store), batch)
-            streaming._cache = rng.choice(workers)
+            memory._cache = rng.choice(workers)
         elif fate == "fails half-way":
             lost = StreamingJoin(plan, "q", 0, copied(store), lambda: 0.0)
             next(lost.process({s: [rows] for s, rows in batch.items()}, None, None), None)
@@ -106,7 +107,7 @@ def test_a_worker_that_knows_the_state_reads_nothing():
     for batch in cut_by_time(cameras(10), 10, 2):
         step(plan, store, batch)
     assert store.reads == 0
-    streaming._cache.clear()
+    memory._cache.clear()
     before = dict(store.pieces)
     _, report = step(plan, store, batch)
     assert report.reads == store.reads == len(before) > 0
@@ -121,7 +122,7 @@ def test_workers_that_take_turns_read_only_what_the_other_one_wrote():
     tables, former = cameras(80), set()
     start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
     for number, batch in enumerate(cut_by_time(tables, 80, 2)):
-        streaming._cache = workers[number % 2]
+        memory._cache = workers[number % 2]
         watermark = start + number * 2 * SECOND
         before = set(store.pieces)
         results, report = step(plan, store, batch, watermark=watermark)
@@ -151,7 +152,7 @@ def take_turns(plan, workers, script) -> list[tuple[int, int]]:
     """Results and rows in the windows after each batch, done by the workers with these numbers."""
     store, caches, found = MemoryStore(), [OrderedDict() for _ in workers], []
     for worker, (batch, watermark, decision) in zip(workers, script, strict=True):
-        streaming._cache = caches[worker]
+        memory._cache = caches[worker]
         results, report = step(plan, store, batch, decision, watermark * SECOND)
         found.append((sum(r.num_rows for r in results), report.rows))
         assert sum(piece.rows for piece in Manifest.from_bytes(store.manifest).pieces.values()) == report.rows
@@ -259,7 +260,7 @@ def test_decisions_are_followed_and_outlive_the_worker(strategy, m):
         whole = collect_all(full, batch)
         decision = Decision(1, shed, {"beta": 0.5}) if number == 4 else None
         if number % 3 == 0:
-            streaming._cache.clear()
+            memory._cache.clear()
         results, report = step(plan, store, batch, decision)
         assert counted(results) <= whole
         assert report.version == (1 if number >= 4 else 0)
@@ -279,8 +280,8 @@ def test_rows_that_were_kept_stand_for_others_after_a_restart():
     plan, store = plan_of(join.spec, shedding_of(join, 1.0, "randomdrop")), MemoryStore()
     first, second = cut_by_time(cameras(20)[:2], 20, 10)
     step(plan, store, first, Decision(1, keep))
-    remembered = streaming._cache["q", 0].operator
-    streaming._cache.clear()
+    remembered = memory._cache["q", 0].operator
+    memory._cache.clear()
     restored = StreamingJoin(plan, "q", 0, store, lambda: 0.0)._live.operator
     for stream, weight in enumerate((4.0, 2.0)):
         for number in sorted(restored.held(stream)[1].numbers):
@@ -446,7 +447,7 @@ def test_the_same_seed_gives_the_same_results_on_any_worker():
             results, _ = step(plan, store, batch, Decision(1, half), name=f"q{forgetful}")
             found += counted(results)
             if forgetful:
-                streaming._cache.clear()
+                memory._cache.clear()
         outputs.append(found)
     assert outputs[0] == outputs[1]
     assert sum(outputs[0].values()) > 0

@@ -98,7 +98,7 @@ def test_estimates_multiply():
 def test_the_number_of_groups_follows_rows_and_cores():
     def groups(rows, cores, **more):
         made = ruled(band(0, 1, -1, 1), streams=2, rows=(rows, rows), selectivity={(0, 1): 1e-4}, **more)
-        return choose_layout(made, Resources(cores))[0].groups
+        return choose_layout(made, Resources(cores)).layout.groups
 
     assert groups(500, 8) == 1
     assert groups(20_000, 2) == 2
@@ -109,9 +109,10 @@ def test_the_number_of_groups_follows_rows_and_cores():
 
 
 def test_without_a_key_time_is_cut_into_even_shares():
-    layout, replication = choose_layout(
+    choice = choose_layout(
         ruled(band(0, 1, -1, 1), streams=2, seconds=6400, selectivity={(0, 1): 0.01}), Resources(4)
     )
+    layout, replication = choice.layout, choice.replication
     assert layout.routing == "atr"
     assert layout.cuts == tuple(n * 1600 * SECOND for n in (1, 2, 3))
     assert replication == pytest.approx(1 + 0.5 * 40 / 1600)
@@ -119,19 +120,20 @@ def test_without_a_key_time_is_cut_into_even_shares():
 
 def test_a_window_as_long_as_the_data_is_hashed():
     made = ruled(equal(0, 1), streams=2, seconds=30, selectivity={(0, 1): 0.001})
-    layout, replication = choose_layout(made, Resources(4))
+    choice = choose_layout(made, Resources(4))
+    layout, replication = choice.layout, choice.replication
     assert (layout.routing, layout.buckets, replication) == ("hash", 4, 1.0)
 
 
 def test_a_frequent_key_is_not_hashed():
     made = ruled(equal(0, 1), streams=2, seconds=6400, selectivity={(0, 1): 0.5}, top_share=0.9)
-    layout, _ = choose_layout(made, Resources(4))
+    layout = choose_layout(made, Resources(4)).layout
     assert layout.routing == "atr"
 
 
 def test_a_frequent_key_in_a_long_window_is_cut_both_ways_or_in_time():
     made = ruled(equal(0, 1), streams=2, seconds=60, selectivity={(0, 1): 0.3}, top_share=0.5)
-    layout, _ = choose_layout(made, Resources(4))
+    layout = choose_layout(made, Resources(4)).layout
     assert layout.segments > 1
 
 

@@ -6,13 +6,17 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import sparkshed
 from sparkshed.cli.session import local_session
-from streaming.feeds import as_streams
+from sparkshed.planner.guide import Guide
+from streaming.feeds import as_streams, restless
 
+#: Statements that find everything.
+EXACT = ("grubjoin", "atr", "ctr")
 #: Streams with rows out of order, and streams in the order of time.
 MIXED, ORDERED = ("a", "b", "c"), ("d", "e")
 
@@ -52,6 +56,9 @@ class Statement:
 _SHED = "'budget=0.4', 'adapt=200 ms'"
 STATEMENTS = {
     "grubjoin": Statement(_THREE, "grubjoin, 'budget=1', 'adapt=200 ms'"),
+    # Routers that change their minds after every micro-batch.
+    "atr": Statement(_THREE, "grubjoin, 'budget=1', 'adapt=200 ms', 'diffuse=atr:2'"),
+    "ctr": Statement(_THREE, "exact, 'diffuse=ctr:2'"),
     "dual": Statement(_KEYS, "dual, 'rows=25'"),
     "dual-sheds": Statement(_KEYS, f"dual, 'rows=25', {_SHED}", "dual, 'rows=25'", alike=False),
     # One host, as memory that is divided by keys is divided otherwise in batch.
@@ -68,6 +75,7 @@ STATEMENTS = {
 
 def main(folder: Path, names: list[str]) -> None:
     """Join what is there, and end."""
+    Guide.observe = restless(Random(os.getpid()))
     # Tasks are tried again, so that killed Python workers do not end the query.
     with local_session("local[2,4]") as spark:
         sparkshed.enable(spark)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -17,6 +18,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+
+from sparkshed.planner.guide import Guide
+from sparkshed.planner.streaming import Report
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
@@ -112,6 +116,27 @@ def as_streams(spark: SparkSession, folder: Path, names: list[str], delay: str |
         if delay is not None:
             frame = frame.withWatermark("ts", delay)
         frame.createOrReplaceTempView(name)
+
+
+def restless(rng: Random) -> Callable[..., dict[str, Any] | None]:
+    """An `observe` for guides that change their minds after every micro-batch, whatever hosts report."""
+
+    def observe(self: Guide, reports: Sequence[Report], ended: float) -> dict[str, Any] | None:
+        if not any(count["arrived"] for own in reports for count in own.streams):
+            # What is told makes another micro-batch.
+            return None
+        self._number += 1
+        hosts, m = self._plan.hosts.count, len(self._plan.spec.streams)
+        return {
+            "number": self._number,
+            "loads": [rng.random() for _ in range(hosts)],
+            "length": rng.choice([1, 3, 10]),
+            "master": rng.randrange(m),
+            "matches": [[3 * rng.random() for _ in range(m)] for _ in range(m)],
+            "climber": self._climber.notes(),
+        }
+
+    return observe
 
 
 def multiset(frame: DataFrame) -> Counter:

@@ -77,7 +77,8 @@ TRIGGERS = [
 HINTS = {
     "exact": "/*+ SHED(exact) */",
     "grubjoin": "/*+ SHED(grubjoin, 'budget=1', 'diffuse=atr:2') */",
-    "sheds": "/*+ SHED(grubjoin, 'budget=0.4', 'adapt=1 ms', 'seed=2') */",
+    "relayed": "/*+ SHED(exact, 'diffuse=ctr:3') */",
+    "sheds": "/*+ SHED(grubjoin, 'budget=0.4', 'adapt=1 ms', 'seed=2', 'diffuse=atr:3') */",
 }
 
 
@@ -104,6 +105,6 @@ def test_streams_give_the_answer_of_tables(enabled, name, tmp_path):
     trigger = TRIGGERS[list(QUERIES).index(name) % len(TRIGGERS)]
     rows = run(reduce(DataFrame.unionAll, frames), tmp_path, **trigger).cache()
     found = {by: multiset(rows.where(F.col("by") == by).drop("by")) for by in HINTS}
-    assert found["exact"] == found["grubjoin"] == whole
+    assert found["exact"] == found["grubjoin"] == found["relayed"] == whole
     assert found["sheds"] <= whole
     assert (whole == Counter()) == (name == "nothing")

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from sparkshed.engine import streaming
+from sparkshed.engine import host as memory
 from streaming.feeds import as_streams, rows_of, run, write
 
 ROWS = 25
@@ -42,7 +42,7 @@ def test_a_stream_is_joined_over_its_last_rows(enabled, tmp_path, more):
         write(tmp_path / name, table, SIZES)
     # Rows of a batch are never late for the watermark of the one before.
     as_streams(enabled, tmp_path, ["a", "b"], delay="60 seconds")
-    streaming._cache.clear()
+    memory._cache.clear()
     frame = enabled.sql(TEXT.format(rows=ROWS, more=more))
     found = Counter((row.i, row.j) for row in run(frame, tmp_path).collect())
     full = naive(tables)

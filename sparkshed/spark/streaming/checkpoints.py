@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from sparkshed.engine.errors import CheckpointError
-from sparkshed.engine.streaming import refuse_others
+from sparkshed.engine.host import refuse_others
 from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.sql.errors import PlanError
 

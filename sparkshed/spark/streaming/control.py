@@ -25,11 +25,11 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from sparkshed.engine.kinds import DECISION
+
 SOURCE = "sparkshed_control"
 #: Schema of everything that goes to the hosts.
 PACKED = "host int, stream int, blob binary"
-#: The stream number of decisions.
-DECISION = -1
 
 _DECISION, _RESUMED = "decision.json", "resumed.json"
 
@@ -79,7 +79,10 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The hosts' end; offsets are `{}` or `{"version": …, "decision": …, "learned": …}`."""
+    """The hosts' end; offsets are `{}` or `{"version": …, "decision": …, "routing": …, "remembered": …}`.
+
+    There is a decision or routing or both: what hosts do, and what a router does.
+    """
 
     def __init__(self, path: str, hosts: list[int]) -> None:
         """Take the folder and the keys of the hosts."""
@@ -101,7 +104,9 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         newest, last = self._newest(), start.get("version", 0)
         if newest is not None and newest["version"] == 0 and not self._began:
             # This run begins with a decision of its own, whatever the last one left.
-            newest = {**newest, "version": last + 1, "decision": {**newest["decision"], "version": last + 1}}
+            former = (start.get("decision") or {"version": 0})["version"]
+            decision = {**newest["decision"], "version": former + 1}
+            newest = {**newest, "version": last + 1, "decision": decision}
         if newest is None or newest["version"] <= last:
             return iter(()), start
         self._began = True
@@ -115,7 +120,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing is kept."""
 
     def _rows(self, offset: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-        blob = json.dumps(offset["decision"]).encode()
+        blob = json.dumps({"decision": offset["decision"], "routing": offset.get("routing")}).encode()
         return iter([(host, DECISION, blob) for host in self._hosts])
 
     def _newest(self) -> dict[str, Any] | None:

@@ -36,7 +36,7 @@ class Controller:
         """Know the plan; figures of that name are its own."""
         self.name = name
         self.plan = plan
-        self.channel = Channel() if plan.steered else None
+        self.channel = Channel() if plan.steered or plan.hosts.router is not None else None
         self.runs: deque[Run] = deque(maxlen=_RUNS)
         self._boost = boost
 
@@ -48,7 +48,7 @@ class Controller:
         last = self.runs[-1].query if self.runs else None
         if self.channel is not None and last is not None and last.isActive:
             msg = (
-                "this DataFrame already runs in another streaming query, and both would shed by the same "
+                "this DataFrame already runs in another streaming query, and both would follow the same "
                 "decisions. Run the statement again with spark.sql, and start that DataFrame."
             )
             raise ShedError(msg)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.diffusion.loads import uneven
 from sparkshed.planner.streaming import Report, StreamingPlan
 
 _KINDS = ("arrived", "joined", "late", "null_time", "shed", "expired", "evicted")
@@ -60,7 +62,7 @@ def figures_of(plan: StreamingPlan) -> list[Figure]:
     ]
     for number, stream in enumerate(plan.spec.streams):
         # Copies of a row on several hosts count once.
-        copied = plan.hosts.keys is None and number != plan.hosts.master
+        copied = plan.hosts.router is None and plan.hosts.keys is None and number != plan.hosts.master
         figures += [_rows_of(stream.name, number, kind, copied=copied) for kind in _KINDS]
         figures += [_work_of(stream.name, number), _skipped_of(stream.name, number)]
     return figures
@@ -88,6 +90,31 @@ def record_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, float
     return {
         figure.name: figure.together(reports) for figure in figures_of(plan) if figure.name not in _HIDDEN
     }
+
+
+def routing_of(plan: StreamingPlan, reports: Sequence[Report]) -> dict[str, Any]:
+    """How busy each host was, and what a router did.
+
+    `host_work` is what work and results cost on each host, in comparisons, and `unevenness` its coefficient
+    of variation; `copies` is how many times over rows were sent.
+    """
+    work = [0.0] * plan.hosts.count
+    for own in reports:
+        work[own.host % len(work)] += own.effort
+    found: dict[str, Any] = {"host_work": work, "unevenness": uneven(work)}
+    told = next((own.routing for own in reports if own.routing is not None), None)
+    if plan.hosts.router is None or told is None:
+        return found
+    arrived = sum(count["arrived"] - count["late"] for own in reports for count in own.streams)
+    found |= {
+        "copies": told["sent"] / arrived if arrived else 1.0,
+        "routing_entries": told["table"],
+        "routing_seconds": told["seconds"],
+    }
+    if plan.hosts.router.kind == "atr":
+        found["master"] = plan.spec.streams[told["master"]].name
+        found["segment_seconds"] = told["length"] * plan.hosts.router.tick / 1_000_000
+    return found
 
 
 def shares_of(completeness: Completeness, prefix: str = "") -> dict[str, float]:

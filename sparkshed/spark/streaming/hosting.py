@@ -11,10 +11,11 @@ import pandas as pd
 import pyarrow as pa
 
 from sparkshed.engine.keeping import PieceKey
+from sparkshed.engine.kinds import DECISION, TOLD
+from sparkshed.engine.routing import Sent, as_told
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.engine.wire import few_and_large, from_blob
-from sparkshed.planner.streaming import StreamingPlan
-from sparkshed.spark.streaming.control import DECISION
+from sparkshed.planner.streaming import Report, StreamingPlan
 from sparkshed.spark.streaming.figures import numbers_of
 from sparkshed.spark.streaming.garbage import leave_out_modules
 
@@ -63,18 +64,40 @@ def join(
     """Join one micro-batch of a host."""
     leave_out_modules("join")
     batch: dict[int, list[pa.Table]] = {}
-    decision = None
+    decision = told = None
     for frame in frames:
         for stream, blob in zip(frame["stream"], frame["blob"], strict=True):
             if stream == DECISION:
-                decision = json.loads(blob)
+                decision = json.loads(blob)["decision"]
+            elif stream == TOLD:
+                told = json.loads(blob)
+                watermark = told["watermark"]
             else:
                 batch.setdefault(int(stream), []).append(from_blob(blob))
     own = StreamingJoin(plan, name, host, state, time.perf_counter)
     for blob in few_and_large(own.process(batch, decision, watermark), _ROWS, _BYTES):
         yield _frame(blob, None, None)
     assert own.report is not None
+    if told is not None:
+        as_told(own.report, told)
     yield _frame(None, json.dumps(own.report.to_json()), numbers_of(plan, own.report))
+
+
+def emitted(plan: StreamingPlan, found: Iterable[Sent | pa.RecordBatch]) -> Iterator[pd.DataFrame]:
+    """What the last of several stages puts out: results, and the reports of all stages."""
+    reports: list[bytes] = []
+
+    def results() -> Iterator[pa.RecordBatch]:
+        for own in found:
+            if isinstance(own, Sent):
+                reports.append(own.blob)
+            else:
+                yield own
+
+    for blob in few_and_large(results(), _ROWS, _BYTES):
+        yield _frame(blob, None, None)
+    for text in reports:
+        yield _frame(None, text.decode(), numbers_of(plan, Report.from_json(json.loads(text))))
 
 
 def _frame(blob: bytes | None, report: str | None, figures: list[float] | None) -> pd.DataFrame:

@@ -9,11 +9,12 @@ from sparkshed.planner.assumptions import assumed
 from sparkshed.planner.buffering import buffering_of
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
+from sparkshed.planner.hosting import choose_hosts
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.planner import Planned, plan_join
 from sparkshed.planner.shedding import Shedding, policy_of
-from sparkshed.planner.streaming import StreamingPlan, choose_hosts
+from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.watermarks import has_watermark, shape_of
 from sparkshed.spark.warning import warn_user
@@ -27,7 +28,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     static = tuple(not frame.isStreaming for frame in inputs.frames)
     expires = _watermarks(block, inputs)
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
-    hosts = choose_hosts(planned.logical, static, resources)
+    hosts, loads = choose_hosts(planned.logical, static, resources)
     _check_zone(block)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
@@ -39,6 +40,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
         expires=expires,
         waits=stateful,
         filters=tuple(stream.filters for stream in block.streams),
+        loads=loads,
     )
     return replace(planned, physical=replace(planned.physical, streaming=streaming))
 

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from json import loads
 from typing import Any
@@ -14,10 +15,11 @@ import pandas as pd
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.completeness import Completeness
+from sparkshed.planner.guide import Guide
 from sparkshed.planner.loop import ControlLoop, Timing
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.spark.streaming.control import Channel
-from sparkshed.spark.streaming.figures import record_of, shares_of
+from sparkshed.spark.streaming.figures import record_of, routing_of, shares_of
 from sparkshed.spark.streaming.listening import Batch
 
 #: Seconds that a micro-batch covers at least, whatever its trigger says.
@@ -33,6 +35,7 @@ class Run:
         id: Spark's id of the run, None until it is known.
         query: The query, None while it is starting.
         loop: Finds decisions; None for the exact join.
+        guide: Tells the router what it must know; None without one.
         history: The figures of the last micro-batches.
     """
 
@@ -44,12 +47,15 @@ class Run:
         self.query: StreamingQuery | None = None
         self.is_over = False
         self.loop = ControlLoop(plan, boost=boost) if plan.steered else None
+        self.guide = Guide(plan) if plan.hosts.router is not None else None
         self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
         self._plan = plan
         self._channel = channel
         self._lock = threading.Lock()
         self._total = Completeness()
         self._last = 0.0
+        # What was published last, all of it.
+        self._offset: dict[str, Any] = {"version": 0, "decision": None, "routing": None, "remembered": None}
         # Nothing arrives while everything that is there is joined, so there is no load to follow.
         self._unhurried = bool(trigger.get("availableNow") or trigger.get("once"))
         if self.loop is not None and (interval := trigger.get("processingTime")):
@@ -59,12 +65,14 @@ class Run:
 
     def open(self) -> None:
         """Make the way of decisions; the last one of an earlier run may not be for this one."""
-        if self._channel is None or self.loop is None:
+        if self._channel is None:
             return
         self._channel.open()
-        if self._works_fully:
-            everything = self.loop.do_everything()
-            self._channel.publish({"version": 0, "decision": everything.to_json(), "remembered": None})
+        if self._works_fully and self.loop is not None:
+            self._offset["decision"] = self.loop.do_everything().to_json()
+            # The reader knows what comes after the last one of an earlier run; it is 1 if there was none.
+            self._channel.publish(self._offset)
+            self._offset["version"] = 1
 
     @property
     def _works_fully(self) -> bool:
@@ -81,13 +89,21 @@ class Run:
         with self._lock:
             self._resume()
             lasted = self._lasted(batch, reports)
-            decision = self._decided(batch, reports, lasted)
+            ended = _instant(batch.timestamp) + batch.seconds
+            decision = self._decided(Timing(ended, batch.seconds, lasted), reports)
+            routing = None if self.guide is None else self.guide.observe(reports, ended)
             self.history.append(self._record(batch, reports, lasted))
-            if decision is not None and self._channel is not None and self.loop is not None:
-                remembered = self.loop.remember()
-                self._channel.publish(
-                    {"version": decision.version, "decision": decision.to_json(), "remembered": remembered}
-                )
+            if decision is not None or routing is not None:
+                self._publish(decision, routing)
+
+    def _publish(self, decision: Decision | None, routing: dict[str, Any] | None) -> None:
+        assert self._channel is not None
+        if decision is not None and self.loop is not None:
+            self._offset |= {"decision": decision.to_json(), "remembered": self.loop.remember()}
+        if routing is not None:
+            self._offset["routing"] = routing
+        self._offset["version"] += 1
+        self._channel.publish(self._offset)
 
     def _lasted(self, batch: Batch, reports: list[Report]) -> float:
         """How long the input of a micro-batch took to arrive; 0 if that is not known."""
@@ -97,20 +113,23 @@ class Run:
             self._last = began
         return lasted
 
-    def _decided(self, batch: Batch, reports: list[Report], lasted: float) -> Decision | None:
+    def _decided(self, timing: Timing, reports: list[Report]) -> Decision | None:
         if self.loop is None:
             return None
-        ended = _instant(batch.timestamp) + batch.seconds
-        timing = Timing(ended, batch.seconds, 0.0 if self._unhurried else lasted)
-        return self.loop.observe(reports, timing)
+        return self.loop.observe(reports, replace(timing, lasted=0.0) if self._unhurried else timing)
 
     def _resume(self) -> None:
-        if self._channel is not None and self.loop is not None:
-            found = self._channel.resumed()
-            if found:
-                self.loop.resume(
-                    found["version"], found["decision"], found["remembered"], fully=self._works_fully
-                )
+        found = None if self._channel is None else self._channel.resumed()
+        if not found or found["version"] < self._offset["version"]:
+            return
+        begun = self._works_fully and self.loop is not None
+        self._offset["version"] = found["version"] + begun
+        decision, routing = found["decision"], found.get("routing")
+        if routing is not None and self.guide is not None:
+            self._offset["routing"] = routing
+            self.guide.resume(routing)
+        if decision is not None and self.loop is not None:
+            self.loop.resume(decision["version"], decision, found["remembered"], fully=self._works_fully)
 
     def _record(self, batch: Batch, reports: list[Report], lasted: float) -> dict[str, Any]:
         """One row of the history."""
@@ -127,6 +146,7 @@ class Run:
         return {
             **timing,
             **record_of(self._plan, reports),
+            **routing_of(self._plan, reports),
             # Listeners of Spark's get those of the last decision, as hosts know no others.
             "beta": lasted / batch.seconds if batch.seconds and lasted else 1.0,
             **self._costs(batch, reports),

@@ -1,0 +1,407 @@
+"""The stage in front of the hosts of a streaming join: it says where rows go, and looks into few of them.
+
+    packers ──(stream, tick, blob)──▶ router ──(lane, host, blob)──▶ hosts
+    driver  ──── loads, T, master ──▶   │     ──── watermark, decision ──▶
+                                        ▼
+                                  routing table
+
+There is one router for a join, so that what it decides is the same for all rows. It keeps its table in
+Spark's state, and does what follows from that, the micro-batch and what the driver told: a micro-batch that
+is repeated is routed alike.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sparkshed.engine.host import refuse_others
+from sparkshed.engine.kinds import DECISION, TOLD
+from sparkshed.engine.timing import NEVER, times_of
+from sparkshed.engine.wire import from_blob, to_blob
+from sparkshed.planner.diffusion.aligned import AlignedRouter
+from sparkshed.planner.diffusion.coordinated import CoordinatedRouter, Path
+from sparkshed.planner.diffusion.overhead import Flow
+from sparkshed.planner.diffusion.plan import stages_of
+from sparkshed.planner.diffusion.ticks import Ticks
+from sparkshed.planner.streaming import Clock, Report, StreamingPlan
+
+
+class Packed(NamedTuple):
+    """Rows of a stream that belong to one tick; None if they have no time."""
+
+    stream: int
+    tick: int | None
+    blob: bytes
+    rows: int
+
+
+class Sent(NamedTuple):
+    """A blob on its way to a host.
+
+    Attributes:
+        host: Its number.
+        stream: Says what is in it.
+        blob: Rows, or what else it is.
+        stage: Where the host finds partners for it, if there are several places.
+        header: What is to be done with it, as JSON; empty if it is only kept.
+    """
+
+    host: int
+    stream: int
+    blob: bytes
+    stage: int = 0
+    header: str = ""
+
+
+class Notebook(Protocol):
+    """Where a router keeps its table."""
+
+    def load(self) -> bytes | None:
+        """What was saved last; None before that."""
+
+    def save(self, notes: bytes) -> None:
+        """Replace it."""
+
+
+def packed(table: pa.Table, stream: int, plan: StreamingPlan) -> Iterator[Packed]:
+    """The rows of a stream, tick by tick."""
+    assert plan.hosts.router is not None
+    if not table.num_rows:
+        return
+    times = times_of(table, plan.spec.streams[stream])
+    ticks = times // plan.hosts.router.tick
+    ticks[times == NEVER] = NEVER
+    if ticks.min() == ticks.max():
+        found: Iterable[tuple[int, pa.Table]] = [(int(ticks[0]), table)]
+    else:
+        order = ticks.argsort(kind="stable")
+        ordered, ticks = table.take(pa.array(order)), ticks.take(order)
+        begins = np.flatnonzero(np.diff(ticks, prepend=ticks[:1] - 1))
+        ends = [*begins[1:].tolist(), len(ticks)]
+        found = [
+            (int(ticks[begin]), ordered.slice(begin, end - begin))
+            for begin, end in zip(begins.tolist(), ends, strict=True)
+        ]
+    for tick, rows in found:
+        yield Packed(stream, None if tick == NEVER else tick, to_blob(rows.combine_chunks()), rows.num_rows)
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What a router knows between micro-batches.
+
+    Attributes:
+        marks: Of the plan that wrote it.
+        table: Its routing table.
+        watermark: Spark's last one.
+        decision: The last decision that hosts were told.
+        lanes: The lanes that know it.
+        told: Number of the last thing that the driver told it.
+        matches: How many rows of each stream match one of another, as the driver told it.
+    """
+
+    marks: dict[str, str]
+    table: dict[str, Any] | None = None
+    watermark: int | None = None
+    decision: dict[str, Any] | None = None
+    lanes: list[int] = field(default_factory=list)
+    told: int = 0
+    matches: list[list[float]] | None = None
+
+
+@dataclass(slots=True)
+class _Counts:
+    """One stream in a micro-batch: its rows, those that came too late, and copies that were sent."""
+
+    arrived: int = 0
+    late: int = 0
+    sent: int = 0
+
+    @property
+    def share(self) -> float:
+        """What a copy counts for."""
+        return (self.arrived - self.late) / self.sent if self.sent else 1.0
+
+
+class Routing(ABC):
+    """One micro-batch of a router."""
+
+    def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
+        """Go on from the notes of the last micro-batch.
+
+        Raises:
+            CheckpointError: They were written by another plan.
+        """
+        own = plan.hosts.router
+        assert own is not None
+        self._plan, self._notebook, self._clock = plan, notebook, clock
+        self._began = clock()
+        known = notebook.load()
+        self._notes = _Notes(plan.marks) if known is None else _Notes(**json.loads(known))
+        refuse_others(self._notes.marks, plan.marks)
+        self._ticks = Ticks(own.tick, plan.spec.bounds)
+        self._counts = [_Counts() for _ in plan.spec.streams]
+        self._bytes = [0] * plan.hosts.count
+
+    def process(
+        self, rows: Iterable[Packed], told: Mapping[str, Any] | None, watermark: int | None
+    ) -> Iterator[Sent]:
+        """Send rows to their hosts, and tell all of them what they must know.
+
+        Args:
+            rows: Of the micro-batch.
+            told: What the driver decided, for the router and for the hosts; None if that is nothing new.
+            watermark: Spark's watermark in microseconds; None before there is one.
+        """
+        notes = self._notes
+        former, notes.watermark = notes.watermark, watermark
+        own = self._plan.watermark(former, watermark)
+        if told is not None and told["routing"] is not None:
+            self._follow(told["routing"])
+        if own is not None:
+            self._forget(self._ticks.of(own))
+        yield from self._routed([timely for packet in rows if (timely := self._in_time(packet, own))])
+        self._take(told)
+        yield from self._told(own)
+        notes.table = self._table()
+        self._notebook.save(json.dumps(self._notes_as_json(), separators=(",", ":")).encode())
+
+    @abstractmethod
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        """The rows on their way to their hosts."""
+
+    @abstractmethod
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        """Do something new that the driver says."""
+
+    @abstractmethod
+    def _forget(self, tick: int) -> None:
+        """No row before a tick will come any more."""
+
+    @abstractmethod
+    def _table(self) -> dict[str, Any]:
+        """The routing table, to be written down."""
+
+    @abstractmethod
+    def _places(self) -> list[tuple[int, int]]:
+        """The lanes and stages in which hosts are to be told what they must know."""
+
+    @abstractmethod
+    def _figures(self) -> dict[str, Any]:
+        """What there is to say of the table."""
+
+    def _notes_as_json(self) -> dict[str, Any]:
+        own = self._notes
+        return {name: getattr(own, name) for name in own.__slots__}
+
+    def _follow(self, told: Mapping[str, Any]) -> None:
+        """Do what the driver says, if that is new."""
+        if told["number"] > self._notes.told:
+            self._notes.told = told["number"]
+            self._obey(told)
+
+    def _in_time(self, packet: Packed, watermark: int | None) -> Packed | None:
+        """The rows that are not later than the watermark; few blobs must be opened for that."""
+        counts = self._counts[packet.stream]
+        counts.arrived += packet.rows
+        if watermark is None or packet.tick is None:
+            return packet
+        last = self._ticks.of(watermark)
+        if packet.tick > last:
+            return packet
+        if packet.tick < last:
+            counts.late += packet.rows
+            return None
+        table = from_blob(packet.blob)
+        timely = times_of(table, self._plan.spec.streams[packet.stream]) >= watermark
+        left = int(timely.sum())
+        counts.late += packet.rows - left
+        if left == packet.rows:
+            return packet
+        return packet._replace(blob=to_blob(table.filter(pa.array(timely))), rows=left) if left else None
+
+    def _sent(self, packet: Packed, host: int, *, lane: int = 0, stage: int = 0, header: str = "") -> Sent:
+        self._bytes[host] += len(packet.blob)
+        return Sent(lane * self._plan.hosts.count + host, packet.stream, packet.blob, stage, header)
+
+    def _take(self, told: Mapping[str, Any] | None) -> None:
+        """Keep a new decision for the hosts, for those also that have nothing to do yet."""
+        notes, decision = self._notes, None if told is None else told["decision"]
+        if decision is not None and (
+            notes.decision is None or notes.decision["version"] < decision["version"]
+        ):
+            notes.decision, notes.lanes = decision, []
+
+    def _told(self, watermark: int | None) -> Iterator[Sent]:
+        """What every host must know, whether it has rows or not."""
+        notes, count = self._notes, self._plan.hosts.count
+        places = self._places()
+        lanes = sorted({lane for lane, _ in places})
+        fresh = set(lanes) - set(notes.lanes)
+        notes.lanes = lanes
+        shares = [counts.share for counts in self._counts]
+        for place, host in product(places, range(count)):
+            lane, stage = place
+            number = lane * count + host
+            if notes.decision is not None and lane in fresh:
+                yield Sent(number, DECISION, json.dumps({"decision": notes.decision}).encode(), stage)
+            told: dict[str, Any] = {"watermark": watermark, "shares": shares, "counts": None}
+            if host == 0 and place == places[0]:
+                told["counts"] = [[own.arrived, own.late] for own in self._counts]
+                told["routing"] = self._report()
+            yield Sent(number, TOLD, json.dumps(told).encode(), stage)
+
+    def _report(self) -> dict[str, Any]:
+        """What the driver must know to tell more."""
+        return self._figures() | {
+            "sent": sum(own.sent for own in self._counts),
+            "bytes": self._bytes,
+            "told": self._notes.told,
+            "seconds": self._clock() - self._began,
+        }
+
+
+class AlignedRouting(Routing):
+    """Deals out the segments of a master, and lets all other rows follow them."""
+
+    def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
+        """Go on from the notes of the last micro-batch."""
+        super().__init__(plan, notebook, clock)
+        assert plan.hosts.router is not None
+        length = plan.hosts.router.length
+        self._router = AlignedRouter(self._ticks, plan.hosts.count, plan.hosts.master, length)
+        if self._notes.table is not None:
+            self._router.recall(self._notes.table)
+
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        for packet in packets:
+            if packet.tick is None:
+                # Rows without a time are counted, or refused, by any host.
+                places = [(self._router.eras[-1].lane, 0)]
+            else:
+                places = self._router.route(packet.stream, packet.tick)
+            self._counts[packet.stream].sent += packet.rows * len(places)
+            for lane, host in places:
+                yield self._sent(packet, host, lane=lane)
+
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        self._router.length = told["length"]
+        self._router.measure(told["loads"], self._router.ticks)
+        self._router.switch(told["master"])
+
+    def _forget(self, tick: int) -> None:
+        self._router.forget(tick)
+
+    def _table(self) -> dict[str, Any]:
+        return self._router.notes()
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(era.lane, 0) for era in self._router.eras]
+
+    def _figures(self) -> dict[str, Any]:
+        own = self._router
+        return {"master": own.master, "length": own.length, "eras": len(own.eras), "table": own.size}
+
+
+class CoordinatedRouting(Routing):
+    """Finds rows a place, and a path to where their partners are.
+
+    Rows are kept in each of the stages in which they may be probed. On their paths they go through the stages
+    one after another; a header says where they go next.
+    """
+
+    def __init__(self, plan: StreamingPlan, notebook: Notebook, clock: Clock) -> None:
+        """Go on from the notes of the last micro-batch."""
+        super().__init__(plan, notebook, clock)
+        assert plan.hosts.router is not None
+        self._orders = plan.hosts.router.orders
+        self._router = CoordinatedRouter(self._ticks, plan.hosts.count, self._orders)
+        if self._notes.table is not None:
+            self._router.recall(self._notes.table)
+        self._router.flow = None if self._notes.matches is None else matched(self._notes.matches)
+        self._stages = stages_of(self._orders)
+
+    def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        timed = [packet for packet in packets if packet.tick is not None]
+        paths = self._router.route([(own.stream, own.tick) for own in timed if own.tick is not None])
+        for packet in packets:
+            if packet.tick is None:
+                # Rows without a time are counted, or refused, by any host.
+                self._counts[packet.stream].sent += packet.rows
+                yield self._sent(packet, 0, stage=min(self._stages[packet.stream]))
+                continue
+            path = paths[packet.stream, packet.tick]
+            stages = self._stages[packet.stream]
+            self._counts[packet.stream].sent += packet.rows * len(path.keepers) * len(stages)
+            probing = path.hops[0].hosts if path.hops else []
+            for stage, host in product(sorted(stages), path.keepers):
+                if stage or host not in probing:
+                    yield self._sent(packet, host, stage=stage)
+            for host in probing:
+                kept = 0 in stages and host in path.keepers
+                yield self._sent(packet, host, header=self._header(packet.stream, path, host, kept=kept))
+
+    def _header(self, stream: int, path: Path, host: int, *, kept: bool) -> str:
+        order = [hop.target for hop in path.hops]
+        first, *others = path.hops
+        rest = [[[other, self._spans(runs)] for other, runs in sorted(hop.answers.items())] for hop in others]
+        header = {"origin": stream, "order": order, "spans": self._spans(first.answers[host]), "next": rest}
+        return json.dumps(header | {"kept": kept}, separators=(",", ":"))
+
+    def _spans(self, runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        length = self._ticks.length
+        return [(first * length, (last + 1) * length - 1) for first, last in runs]
+
+    def _obey(self, told: Mapping[str, Any]) -> None:
+        self._router.measure(told["loads"], sum(self._router.loads.given))
+        self._notes.matches = told["matches"]
+        self._router.flow = matched(told["matches"])
+
+    def _forget(self, tick: int) -> None:
+        self._router.forget(tick)
+
+    def _table(self) -> dict[str, Any]:
+        return self._router.notes()
+
+    def _places(self) -> list[tuple[int, int]]:
+        return [(0, stage) for stage in range(len(self._plan.spec.streams) - 1)]
+
+    def _figures(self) -> dict[str, Any]:
+        return {"table": self._router.size}
+
+
+def routing_of(plan: StreamingPlan, notebook: Notebook, clock: Clock) -> Routing:
+    """The router of a plan."""
+    assert plan.hosts.router is not None
+    kind = AlignedRouting if plan.hosts.router.kind == "atr" else CoordinatedRouting
+    return kind(plan, notebook, clock)
+
+
+def matched(matches: Sequence[Sequence[float]]) -> Flow:
+    """Streams of which nothing matters but how many rows of another one a row matches."""
+    ones = (1.0,) * len(matches)
+    return Flow(ones, (ones,) * len(matches), tuple(map(tuple, matches)))
+
+
+def as_told(report: Report, told: Mapping[str, Any]) -> None:
+    """Let copies of a row count as parts of one; what arrived is counted by the router.
+
+    Args:
+        report: Of a host; it is changed.
+        told: What the router told the host.
+    """
+    arrived = told["counts"] or [(0, 0)] * len(report.streams)
+    for own, share, (rows, late) in zip(report.streams, told["shares"], arrived, strict=True):
+        for kind in ("shed", "expired", "evicted"):
+            own[kind] = own[kind] * share
+        own["arrived"], own["late"] = rows, late
+        own["joined"] = rows - late - own["null_time"] - own["shed"]
+    report.routing = told.get("routing")
