@@ -25,7 +25,9 @@ WEAK = Hosts.alike(9, cpu=0.02)
 def reported(name, hosts, streams=3, seed=0, **changes):
     query = Query(streams, 12, 0.1, (6.0, 9.0, 4.0, 5.0)[:streams])
     arrivals = poisson(query.rates, 120, 1.0, np.random.default_rng(seed))
-    return simulate(query, arrivals, hosts, WAYS[name](query, hosts, seed), Costs(**changes), warm_up=40)
+    return simulate(
+        query, arrivals, hosts, WAYS[name](query, hosts, seed), Costs(**changes), interval=4, warm_up=40
+    )
 
 
 @pytest.mark.parametrize("name", ["atr", "ctr", "atr_unoptimised", "ctr_unoptimised", "centralised"])
@@ -62,7 +64,9 @@ def test_hosts_do_no_more_than_they_can(name):
     queued = Costs().queue / report.seconds
     assert 0 < report.share < 1
     assert report.work.max() <= 1 + queued + 1e-9
-    assert report.results <= reported(name, PLENTY).results
+    if name != "unaware":
+        # It finds what happens to meet, which is more if all are busy alike.
+        assert report.results < reported(name, PLENTY).results
 
 
 def test_short_memory_and_network_cost_results():
@@ -99,7 +103,7 @@ def test_windows_hold_what_came_before():
     for tick in range(10):
         store.keep(0, 0, tick, np.array([tick % 2]), np.array([1.0]))
         store.close(tick)
-    assert store.window(0, 0, 5).tolist() == [1.0, 2.5]
+    assert store.window(0, 0, 5).tolist() == [2.0, 1.5]
     assert store.between(0, 1, 2, 5, 5) == 1.5
     assert store.between(0, 0, 0, 9, 5) == 3.0
     assert store.held(5).tolist() == [1.0, 2.0]
@@ -180,4 +184,4 @@ def test_plans_add_up():
     assert 5e6 < ctr.sent < atr.sent and ctr.partials == 0
     assert scaling.by_coordinated(3, 1e6, 100).partials > 1e6
     assert scaling.needed("atr", 2, 1e9) is None
-    assert scaling.rows_per_second("ctr", 2) > scaling.rows_per_second("atr", 2)
+    assert scaling.rows_per_second("ctr", 2, 100) > scaling.rows_per_second("atr", 2, 100)

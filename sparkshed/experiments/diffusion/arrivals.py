@@ -17,7 +17,7 @@ def rates_of(streams: int, rng: np.random.Generator, least: float = 5.0, most: f
 
     >>> rates = rates_of(3, np.random.default_rng(0))
     >>> [round(rate, 1) for rate in rates], round(sum(rates), 1)
-    ([18.3, 12.2, 7.0], 37.5)
+    ([18.7, 11.6, 7.2], 37.5)
     """
     rates = rng.uniform(least, most, streams)
     return [float(rate) for rate in rates * (least + most) / 2 / rates.mean()]

@@ -51,7 +51,7 @@ def balance(settings: Settings) -> Result:
 
 def _measured(way: str, count: int, kind: str, settings: Settings) -> tuple[float, float]:
     """Variation and mean of the time that hosts were busy."""
-    warm_up, counted = (300.0, 100.0) if settings.quick else (1000.0, 500.0)
+    warm_up, counted = (800.0, 200.0) if settings.quick else (1000.0, 500.0)
     case = Case(hosts=count, factor=_FACTORS[count])
     query, arrivals = streams_of(case, settings.seed, warm_up + counted)
     costs, rng = Costs(), np.random.default_rng([settings.seed, 1])

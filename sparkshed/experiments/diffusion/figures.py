@@ -31,8 +31,8 @@ from sparkshed.planner.diffusion.coordinated import SPREAD
 _LEVEL = 0.05
 #: Clusters that are less busy than this have nothing to do.
 _IDLE = 0.05
-#: More hosts may cost this share where there are enough already.
-_GROWS = 0.95
+#: More hosts may leave this share, where memory of each is short and not their number.
+_GROWS = 0.9
 _PAIR = ("atr", "ctr")
 #: Rows with which memory is short, and rows with which it is not.
 _KINDS = ("large", "small")
