@@ -1,8 +1,8 @@
 """`sparkshed demo`: live cameras, a burst of ten times as many rows, and joins that keep up with it.
 
 Three cameras see the same things one after another. A result is one sighting by all three. In the middle of
-the run ten times as much comes; the join with `grubjoin` does the part of the work that finds most, beside one
-that drops rows at random, on the same input and the same machine.
+the run ten times as much comes; the join with `grubjoin` does the part of the work that finds most, beside
+one that drops rows at random, on the same input and the same machine.
 """
 
 from __future__ import annotations

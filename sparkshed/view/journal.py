@@ -10,6 +10,8 @@ from typing import Any
 from sparkshed.sql.errors import listing
 
 Record = dict[str, Any]
+#: Folders that a message names.
+_MOST_NAMED = 8
 
 
 class NoJournal(Exception):
@@ -114,8 +116,8 @@ def journals_of(place: Path) -> list[Path]:
     if not place.exists():
         msg = f"{place} does not exist. Name the checkpointLocation of a streaming query with a SHED join."
         raise NoJournal(msg)
-    inside = sorted(own.parent.parent.name for own in place.glob("*/sparkshed/join-*.jsonl"))
-    hint = f" There are journals in its folders {listing(inside)}: name one of these." if inside else ""
+    inside = sorted({own.parent.parent.name for own in place.glob("*/sparkshed/join-*.jsonl")})
+    hint = f" There are journals in folders of it: {listing(inside[:_MOST_NAMED])}." if inside else ""
     msg = (
         f"{place} has no journal of a SHED join. A join begins one when its query starts, in the "
         f"checkpointLocation, if that is on a local disk.{hint}"
