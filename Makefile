@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 	@$(BIN)/pip install --quiet --no-input --disable-pip-version-check --progress-bar off -e '.[spark,dev]'
 	@touch $@
 
-demo: $(STAMP) ## A three-way camera join: the query, its plan, its rows, its time beside Spark's
+demo: $(STAMP) ## Live cameras with a burst of ten times as many rows, and a report of it
 	@$(JAVA) $(BIN)/sparkshed demo
 
 bench: $(STAMP) ## Time every kind of join, in batch and streaming, beside its peers (about an hour)

@@ -27,6 +27,18 @@ def harvest_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]
     yield from _pictures(configuration, physical.spec, physical.layout.master, names)
 
 
+def running_lines(configuration: Configuration, spec: JoinSpec, names: Sequence[str]) -> Iterator[str]:
+    """What a running join does: what it keeps of each stream, and what every hop probes."""
+    if any(share < 1 for share in configuration.keep):
+        kept = zip(names, configuration.keep, strict=True)
+        yield f"Keep: {', '.join(f'{name}={share:.3g}' for name, share in kept)}"
+    if any(own is not None for own in (*configuration.dear, *configuration.cheap)):
+        mix = "" if configuration.dear == configuration.cheap else f", mix={configuration.mix:.2f}"
+        yield f"Harvest: shred={configuration.shred:g}{mix}"
+        for origin, _ in enumerate(names):
+            yield from _pictures(configuration, spec, origin, names)
+
+
 def keep_lines(physical: ShedJoinExec, names: Sequence[str]) -> Iterator[str]:
     """What RandomDrop keeps."""
     assert physical.shedding is not None

@@ -40,5 +40,5 @@ def summary_of(planned: Planned) -> dict[str, Any]:
         "hosts": 1 if streaming is None else streaming.hosts.count,
         "routing": "none" if streaming is None else streaming.hosts.routing,
         "rows": physical.spec.rows,
-        "text": explain_text([planned], "simple"),
+        "texts": {mode: explain_text([planned], mode) for mode in ("simple", "extended", "formatted")},
     }

@@ -9,7 +9,9 @@ from argparse import ArgumentTypeError
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from streaming.feeds import two_streams
 
 import sparkshed
 from sparkshed.bench.join import Timing, WrongResult, compare
@@ -192,9 +194,9 @@ def test_bench_json_has_the_documented_fields(monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[0].split() == list(printed[0])
 
 
-def test_demo_defaults_to_the_published_workload():
+def test_the_demo_takes_about_ninety_seconds_by_default():
     args = main.build_parser("demo").parse_args(["demo"])
-    assert (args.rate, args.seconds, args.master) == (200, 60, "local[2]")
+    assert (args.rate, args.seconds, args.master) == (200, 75, "local[2]")
     assert args.run is demo.run
 
 
@@ -249,3 +251,92 @@ def test_python_processes_of_spark_import_compiled_files_unless_the_user_names_a
     assert parts == ["bin", "jars"]
     assert not Path(home).exists(), "it goes with the process"
     assert run({**unset, "SPARK_HOME": str(tmp_path)}) == [str(tmp_path)]
+
+
+def command_line(*words, cwd):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "sparkshed.cli.main", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def pair_of_folders(tmp_path_factory):
+    """Streams `a` and `b` of four files each."""
+    return two_streams(tmp_path_factory.mktemp("feeds"))
+
+
+PAIR = (
+    "SELECT /*+ SHED({}) */ a.id i, b.id j FROM a JOIN b ON a.k = b.k "
+    "AND abs(a.ts - b.ts) <= INTERVAL 4 SECONDS"
+)
+
+
+def test_a_statement_beside_plain_spark(pair_of_folders, tmp_path):
+    tables = [f"--table={name}={pair_of_folders / name}" for name in "ab"]
+    done = command_line(
+        "sql", "-e", PAIR.format("exact"), *tables, "--compare", "--master=local[1]", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"(\d+) rows in", done.stdout)
+    assert rows[0] == rows[1] != "0"
+    assert re.search(r"recall +100 %\nspeed +[\d.]+ times", done.stdout)
+
+
+def test_folders_as_streams(pair_of_folders, tmp_path):
+    streams = [f"--stream={name}={pair_of_folders / name}" for name in "ab"]
+    text = PAIR.format("exact, 'diffuse=none'")
+    words = ["sql", "-e", text, *streams, "--watermark=ts 2 seconds", "--master=local[1]"]
+    done = command_line(*words, "--out=found", "--checkpoint=state", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "100 % of the true answer" in done.stderr
+    found = sum(pq.read_table(path).num_rows for path in (tmp_path / "found").glob("*.parquet"))
+    assert f"{found} results" in done.stderr and found > 100
+    watched = command_line("monitor", "state", "--once", cwd=tmp_path)
+    assert "batch" in watched.stdout, watched.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--stream=a=file.csv"], "a stream is a folder"),
+        (["--watermark=ts 1 second"], "--watermark is for streams"),
+        (["--compare", "--out=x.csv"], "keeps no rows"),
+        (["--out=x.xls"], "unknown format"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused_before_spark_starts(
+    words, message, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.csv").write_text("id\n1\n")
+    assert main.main(["sql", "-e", "SELECT 1", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_every_command(shell, capsys):
+    assert main.main(["completion", shell]) == 0
+    text = capsys.readouterr().out
+    for command in main.COMMANDS:
+        assert command in text
+    for word in ("watermark", "gdj-fig4", "scaling"):
+        assert word in text
+
+
+def test_bash_completes(tmp_path):
+    script = command_line("completion", "bash", cwd=tmp_path).stdout
+    ask = "COMP_WORDS=(sparkshed report --o); COMP_CWORD=2; _sparkshed; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["--out"], done.stderr
+
+
+def test_output_that_nobody_reads_to_the_end(tmp_path):
+    done = subprocess.run(
+        f"{sys.executable} -m sparkshed.cli.main experiment | head -1",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stderr == ""

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 Session = Callable[[str], AbstractContextManager["SparkSession"]]
 
 #: Seconds of input in a micro-batch.
-_BATCH = 2.0
-_KEYS = 16
+_BATCH = 4.0
+#: With few of them, hosts would have unequal numbers of keys.
+_KEYS, _SKEWED_KEYS = 64, 16
 #: Of the frequencies of keys.
 _SKEW = 1.0
 _ON_KEYS = """
@@ -101,21 +102,21 @@ def _cases(rate: float, seconds: float) -> Iterator[_Case]:
     lags = nonaligned(3)
     cameras = [camera_table(own) for own in camera_streams(rate, seconds, lags.tau, lags.kappa)]
     yield _Case("cameras", cameras, TEXT, ("auto:2", "atr:2", "ctr:2"), (1, 2))
-    even = [_keyed(5 * rate, seconds, number, 0.0) for number in range(2)]
+    even = [_keyed(10 * rate, seconds, number, _KEYS, 0.0) for number in range(2)]
     yield _Case("keys", even, _ON_KEYS, ("hash:2", "atr:2", "ctr:2"), (1, 2))
-    skewed = [_keyed(2 * rate, seconds, number, _SKEW) for number in range(2)]
+    skewed = [_keyed(2 * rate, seconds, number, _SKEWED_KEYS, _SKEW) for number in range(2)]
     yield _Case("skewed keys", skewed, _ON_KEYS, ("hash:4", "atr:4", "ctr:4"), (2,))
 
 
-def _keyed(rate: float, seconds: float, seed: int, skew: float) -> pa.Table:
+def _keyed(rate: float, seconds: float, seed: int, keys: int, skew: float) -> pa.Table:
     """A stream with keys whose frequencies fall by Zipf's law."""
     generator = np.random.default_rng(seed)
     count = round(rate * seconds)
     times = np.sort(generator.uniform(0, seconds, count) * 1e6).astype(np.int64) + 1_700_000_000_000_000
-    shares = 1 / np.arange(1, _KEYS + 1) ** skew
+    shares = 1 / np.arange(1, keys + 1) ** skew
     columns = {
         "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
-        "k": generator.choice(_KEYS, count, p=shares / shares.sum()),
+        "k": generator.choice(keys, count, p=shares / shares.sum()),
         "x": generator.random(count) * 50,
         "id": np.arange(count),
     }

@@ -97,6 +97,15 @@ def format_of(path: Path) -> str:
     return by_name
 
 
+def output_format(path: Path, *, folder: bool = False) -> str:
+    """Spark's name for the format of an output; a folder without an ending is of parquet files."""
+    known = FORMATS.get(path.suffix.lower(), "parquet" if folder and not path.suffix else None)
+    if known is None:
+        msg = f"{path}: unknown format; known are {', '.join(FORMATS)}"
+        raise CliError(msg)
+    return known
+
+
 def _by_name(path: Path) -> str | None:
     name = path.with_suffix("") if path.suffix in _COMPRESSED else path
     return FORMATS.get(name.suffix.lower())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -23,6 +24,7 @@ COMMANDS = {
     "report": "write what a streaming join did as an HTML page",
     "bench": "time the join beside plain Spark",
     "experiment": "run an experiment of the papers on a virtual clock",
+    "completion": "print a script that completes commands and options in a shell",
 }
 
 
@@ -53,6 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser(chosen).parse_args(argv)
     try:
         return int(args.run(args))
+    except BrokenPipeError:
+        # Whoever read the output has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if not is_request_error(error):
             raise

@@ -1,4 +1,4 @@
-"""`sparkshed sql`: run one statement over files."""
+"""`sparkshed sql`: run one statement over files, or over folders as streams."""
 
 from __future__ import annotations
 
@@ -7,35 +7,100 @@ from pathlib import Path
 
 import sparkshed
 from sparkshed.cli import inputs
+from sparkshed.cli.comparing import compare
 from sparkshed.cli.errors import CliError
 from sparkshed.cli.session import local_session
+from sparkshed.cli.streams import register_streams, run_stream
+
+_EXAMPLES = """examples:
+  sparkshed sql query.sql --table cam1=cam1.parquet --table cam2=cam2.csv
+  sparkshed sql -e 'SELECT /*+ SHED(exact) */ …' --table a=a/ --table b=b/ --out result.parquet
+  sparkshed sql query.sql --table a=a.parquet --table b=b.parquet --compare
+  sparkshed sql query.sql --stream cam1=in/cam1 --stream cam2=in/cam2 --watermark 'ts 10 seconds' --out found/
+
+exit codes: 0 done; 1 the run failed, or a comparison found rows that Spark does not have;
+2 the request is wrong"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     inputs.add_arguments(parser)
+    parser.epilog, parser.formatter_class = _EXAMPLES, argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--stream",
+        action="append",
+        default=[],
+        type=inputs.table_argument,
+        metavar="NAME=FOLDER",
+        help="read the files of a folder, and those that come, as a stream; may be repeated",
+    )
+    parser.add_argument(
+        "--watermark",
+        metavar="'COLUMN DELAY'",
+        help="of all streams that have the column, like 'ts 10 seconds'",
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="wait for more files until Ctrl-C; without it, join what is there",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="PATH",
+        help="where a streaming query keeps its state, to go on later",
+    )
     parser.add_argument("--out", type=Path, metavar="PATH", help="write the result: .parquet, .csv or .json")
     parser.add_argument("--limit", type=int, default=20, help="rows to print (default: %(default)s)")
+    parser.add_argument("--explain", action="store_true", help="print the plan, and run nothing")
+    parser.add_argument(
+        "--compare", action="store_true", help="run it without the hint, too, and print recall and speed"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the statement; print its rows or write them."""
     text = inputs.statement(args)
-    for _, path in args.table:
-        inputs.format_of(path)
-    if args.out is not None and args.out.exists():
-        msg = f"{args.out} exists already; name a new path"
-        raise CliError(msg)
-    if args.out is not None and args.out.suffix.lower() not in inputs.FORMATS:
-        msg = f"{args.out}: unknown format; known are {', '.join(inputs.FORMATS)}"
-        raise CliError(msg)
+    _check(args)
     with local_session(args.master) as spark:
         inputs.register_tables(spark, args.table)
+        register_streams(spark, args)
+        if args.explain:
+            print(sparkshed.explain(spark, text), end="")
+            return 0
         sparkshed.enable(spark)
+        if args.stream:
+            return run_stream(spark, text, args)
         frame = spark.sql(text)
+        if args.compare:
+            return compare(spark, text, frame)
         if args.out is None:
             frame.show(args.limit, truncate=False)
         else:
-            format_ = inputs.FORMATS[args.out.suffix.lower()]
-            frame.write.format(format_).option("header", True).save(str(args.out.resolve()))
+            frame.write.format(inputs.output_format(args.out)).option("header", True).save(
+                str(args.out.resolve())
+            )
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what would fail or have no effect, before Spark starts."""
+    for _, path in (*args.table, *args.stream):
+        inputs.format_of(path)
+    for name, path in args.stream:
+        if not path.is_dir():
+            msg = f"--stream {name}={path}: a stream is a folder, to which files come; --table takes a file"
+            raise CliError(msg)
+    streaming = {"--watermark": args.watermark, "--follow": args.follow, "--checkpoint": args.checkpoint}
+    without = [name for name, value in streaming.items() if value and not args.stream]
+    if without:
+        msg = f"{without[0]} is for streams; name them with --stream NAME=FOLDER"
+        raise CliError(msg)
+    if args.compare and (args.stream or args.out is not None or args.explain):
+        msg = "--compare runs a statement over tables and keeps no rows: leave --stream, --out, --explain out"
+        raise CliError(msg)
+    if args.out is not None and args.out.exists() and args.checkpoint is None:
+        msg = f"{args.out} exists already; name a new path"
+        raise CliError(msg)
+    if args.out is not None:
+        inputs.output_format(args.out, folder=bool(args.stream))

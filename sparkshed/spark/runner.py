@@ -35,6 +35,7 @@ from sparkshed.sql.merge import Part, rewrite_parts
 from sparkshed.sql.outline import Block, Outline, Span, ViewHead, outline
 from sparkshed.sql.rewrite import Edit
 from sparkshed.sql.sharing import Sharing, aligned, obstacle, share, unions
+from sparkshed.view.notebook import shown
 
 PlainSql = Callable[..., DataFrame]
 
@@ -79,18 +80,23 @@ def _run(statement: Statement) -> DataFrame:
         text = _explain(statement, found.explain)
         return statement.session.createDataFrame([(text,)], "plan string")
     with _Road(statement, found) as road:
-        road.plan_blocks()
+        plans = road.plan_blocks()
         if found.kind == "temp view":
             assert found.view is not None
             _create_view(road.run_query(), found.view)
             return statement.session.createDataFrame([], StructType([]))
-        return road.run_statement()
+        return shown(road.run_statement(), explain_text(plans, "simple"))
 
 
-def _explain(statement: Statement, mode: str) -> str:
+def check_mode(mode: str) -> None:
+    """Refuse what is no way to explain."""
     if mode not in ("simple", "extended", "formatted"):
         msg = f"explain mode {mode!r} is unknown. Use 'simple', 'extended' or 'formatted'."
         raise StatementError(msg)
+
+
+def _explain(statement: Statement, mode: str) -> str:
+    check_mode(mode)
     found = outline(statement.text)
     if found is None:
         msg = "the statement has no SHED hint, so there is no shed plan. Use Spark's own EXPLAIN."

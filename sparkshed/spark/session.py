@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Any
+from typing import Any, overload
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.predicates import registered
 from sparkshed.spark.functions import identity, install, keep_installed, stop_installing
-from sparkshed.spark.runner import Statement
+from sparkshed.spark.runner import Statement, check_mode
+from sparkshed.spark.streaming.driver import running_text
 from sparkshed.sql.errors import ShedError
+from sparkshed.view.notebook import Explanation
 
 #: A setting of enabled sessions, by which copies of them are known: Spark runs `foreachBatch` in one.
 _MARK = "spark.sparkshed.enabled"
@@ -56,13 +59,37 @@ def query(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).run()
 
 
+@overload
 def explain(
     spark: SparkSession, sqlQuery: str, args: Any = None, *, mode: str = "simple", **kwargs: Any
+) -> str: ...
+
+
+@overload
+def explain(spark: StreamingQuery, *, mode: str = "simple") -> str: ...
+
+
+def explain(
+    spark: SparkSession | StreamingQuery,
+    sqlQuery: str | None = None,
+    args: Any = None,
+    *,
+    mode: str = "simple",
+    **kwargs: Any,
 ) -> str:
-    """The shed plans of a statement as text; mode is `simple`, `extended` or `formatted`."""
+    """The shed plans of a statement as text; mode is `simple`, `extended` or `formatted`.
+
+    With a streaming query alone, its plans, and what its joins do now.
+    """
+    if isinstance(spark, StreamingQuery):
+        check_mode(mode)
+        return Explanation(running_text(spark, mode))
     _check(spark)
+    if not isinstance(sqlQuery, str):
+        msg = "explain() takes a session and a statement, or a streaming query alone."
+        raise ShedError(msg)
     install(spark)
-    return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode)
+    return Explanation(Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).explain(mode))
 
 
 def _is_enabled(spark: SparkSession) -> bool:

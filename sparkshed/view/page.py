@@ -61,6 +61,19 @@ def page_of(story: Story, title: str) -> str:
     )
 
 
+def charts_page(stories: Sequence[tuple[str, Story]]) -> str:
+    """A page with the charts of some joins only, by their names."""
+    parts = []
+    for name, story in stories:
+        batches = busy(story.batches, story.names)
+        title = f"<h1>{escape(name)}</h1>" if len(stories) > 1 else ""
+        parts.append(title + _cards(story) + (_charts(story, batches) if batches else ""))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><style>{_STYLE}</style></head>'
+        f"<body>{''.join(parts)}</body></html>\n"
+    )
+
+
 def _head(story: Story, title: str) -> str:
     plan = story.plan
     started = datetime.fromtimestamp(plan["started"], timezone.utc) if plan.get("started") else None

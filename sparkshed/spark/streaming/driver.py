@@ -23,6 +23,7 @@ from sparkshed.spark.streaming.journal import Journal
 from sparkshed.spark.streaming.listening import Batch, Listener
 from sparkshed.spark.streaming.runs import Run
 from sparkshed.sql.errors import ShedError
+from sparkshed.view.notebook import History
 
 #: Runs of one DataFrame whose figures are kept.
 _RUNS = 8
@@ -66,7 +67,9 @@ class Controller:
         run = self.runs[-1]
         run.id, run.query = str(query.runId), query
         told = {"query": str(query.id), "run": run.id, "name": query.name, "started": time.time()}
-        run.keep(Journal(_checkpoint_of(query), number, told | self.summary))
+        plain = {key: value for key, value in self.summary.items() if key != "texts"}
+        told |= plain | {"text": self.summary["texts"]["simple"]}
+        run.keep(Journal(_checkpoint_of(query), number, told))
         if not query.isActive:
             self.close()
 
@@ -176,14 +179,17 @@ def progress(query: StreamingQuery) -> dict[str, Any]:
     return dict(records[0]) if records else {}
 
 
-def history(query: StreamingQuery) -> pd.DataFrame:
-    """The figures of all micro-batches, one row each; with several joins, one row for each of them."""
+def history(query: StreamingQuery) -> History:
+    """The figures of all micro-batches, one row each; with several joins, one row for each of them.
+
+    It is a pandas DataFrame; `history(query).draw()` shows charts of it in a notebook.
+    """
     frames = []
     for name, run in runs_of(query):
         frame = pd.DataFrame(list(run.history))
         frame.insert(0, "join", name)
         frames.append(frame)
-    return pd.concat(frames, ignore_index=True)
+    return History(pd.concat(frames, ignore_index=True))
 
 
 def runs_of(query: StreamingQuery) -> list[tuple[str, Run]]:
@@ -197,6 +203,15 @@ def runs_of(query: StreamingQuery) -> list[tuple[str, Run]]:
         )
         raise ShedError(msg)
     return found
+
+
+def running_text(query: StreamingQuery, mode: str) -> str:
+    """The plans of the joins of a query, and what they do now."""
+    texts = []
+    for name, run in runs_of(query):
+        controller = _controllers[name]
+        texts.append(controller.summary["texts"][mode] + "\n".join(run.lines(mode)) + "\n")
+    return "\n".join(texts)
 
 
 @atexit.register

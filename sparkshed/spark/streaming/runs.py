@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -17,6 +17,7 @@ from pyspark.sql.streaming import StreamingQuery
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.guide import Guide
 from sparkshed.planner.loop import ControlLoop, Timing
+from sparkshed.planner.picture import running_lines
 from sparkshed.planner.streaming import Decision, Report, StreamingPlan
 from sparkshed.planner.strips import strips_of
 from sparkshed.spark.streaming.control import Channel
@@ -54,6 +55,7 @@ class Run:
         self._plan = plan
         self._channel = channel
         self._journal: Journal | None = None
+        self._decision: Decision | None = None
         self._lock = threading.Lock()
         self._total = Completeness()
         self._last = 0.0
@@ -111,6 +113,7 @@ class Run:
 
     def _publish(self, decision: Decision | None, routing: dict[str, Any] | None) -> None:
         assert self._channel is not None
+        self._decision = decision or self._decision
         if decision is not None and self._journal is not None:
             self._journal.decide(self._told(decision))
         if decision is not None and self.loop is not None:
@@ -127,6 +130,26 @@ class Run:
         if any(count["arrived"] for own in reports for count in own.streams):
             self._last = began
         return lasted
+
+    def lines(self, mode: str) -> Iterator[str]:
+        """What the join does now, in the words of EXPLAIN."""
+        with self._lock:
+            last, decision = self.history[-1] if self.history else None, self._decision
+        yield "== Running =="
+        if last is None:
+            yield "  Batch: none has ended yet"
+            return
+        share, low, high = (last[f"total_completeness{part}"] for part in ("", "_low", "_high"))
+        yield (
+            f"  Batch: {last['batch']}, seconds={last['seconds']:.2f}, z={last['z']:.3g}, "
+            f"results={last['results']}, completeness={share:.3g} ({low:.3g} to {high:.3g})"
+        )
+        if decision is not None:
+            names = [stream.name for stream in self._plan.spec.streams]
+            yield f"  Decision: {decision.version}, z={decision.configuration.throttle:.3g}"
+            yield from (f"  {line}" for line in running_lines(decision.configuration, self._plan.spec, names))
+        if mode == "formatted":
+            yield from (f"    {name}: {value}" for name, value in last.items())
 
     def _told(self, decision: Decision) -> dict[str, Any]:
         """A decision for people."""
