@@ -16,7 +16,7 @@ from sparkshed.cli import main, monitor
 from sparkshed.spark.streaming import journal
 from sparkshed.spark.streaming.journal import Journal
 from sparkshed.view import charts
-from sparkshed.view.figures import REASONS, headline, lost
+from sparkshed.view.figures import REASONS, began, headline, instant, left_out, lost
 from sparkshed.view.journal import Follower, NoJournal, journals_of, read_story
 from sparkshed.view.page import page_of
 from sparkshed.view.terminal import panel, plain_line
@@ -96,7 +96,7 @@ def test_a_journal_is_read_as_it_was_written(written):
     assert lost(story.batches, story.names)["b"] == {"late": 0, "shed": 200, "evicted": 0, "null_time": 0}
     numbers = headline(story)
     assert numbers["rows"] == "2,000"
-    assert numbers["share of the true answer"] == "65 % (60 % to 70 %)"
+    assert numbers["of the true answer (60–70 %)"] == "65 %"
 
 
 def test_a_reader_follows_what_is_written_and_waits_for_the_end_of_a_line(written):
@@ -160,6 +160,40 @@ def test_the_page_needs_nothing_else(written):
     assert "a probes b" in page and "b probes a" in page
 
 
+def test_decisions_are_shown_from_the_micro_batch_that_follows_them(written):
+    story = read_story(journals_of(written)[0])
+    first = instant(story.batches[0])
+    assert [began(story, place) - first for place in (0, 1, 4, 5)] == [0.0, 1.0, 4.0, 4.0]
+    page = page_of(story, "cars")
+    assert '<td class="n">0:01</td><td class="n">1</td><td class="n">0.25</td>' in page
+    # The heat maps have the time axis of all charts, of which five micro-batches take four seconds.
+    assert {page.count(f">0:0{second}</text>") for second in range(5)} == {10}
+    # Two decisions of equal shares are one column: the slice that half of the rows probe is one rectangle.
+    assert page.count("<title>50% of rows</title>") == 1
+
+
+@pytest.mark.parametrize(
+    ("keep", "shares", "told"),
+    [
+        (1.0, [0.5, 1.0], "b\N{NO-BREAK SPACE}75\N{NO-BREAK SPACE}%"),
+        (0.3, [1.0, 1.0], "30 % of them: b\N{NO-BREAK SPACE}100\N{NO-BREAK SPACE}%"),
+        (0.0, [1.0, 1.0], "nothing"),
+        (1.0, [0.0, 0.0], "nothing"),
+    ],
+)
+def test_what_rows_of_a_stream_probe_is_told_in_words(written, keep, shares, told):
+    strips = [DECISION["strips"][0] | {"shares": shares}]
+    own = DECISION | {"version": 9, "keep": {"a": keep, "b": 1.0}, "strips": strips}
+    story = read_story(journals_of(written)[0])
+    story.decisions = [(2, own)]
+    assert f">{told}</td>" in page_of(story, "cars")
+
+
+def test_nothing_is_left_out_while_everything_is_done():
+    assert left_out(batch(1), ["a", "b"]) == 200.0
+    assert left_out(batch(1, z=1.0), ["a", "b"]) == 0.0
+
+
 def test_a_run_without_rows_has_a_page(tmp_path):
     Journal(str(tmp_path), 1, PLAN)
     page = page_of(read_story(journals_of(tmp_path)[0]), "empty")
@@ -171,9 +205,9 @@ def test_the_terminal_shows_rates_shares_and_harvest(written):
     console = Console(file=io.StringIO(), width=100, record=True)
     console.print(panel(story, "cars"))
     text = console.export_text()
-    for word in ("grubjoin", "1 k", "60 %", "50 % to 70 %", "a > b", "late", "shed", "-20 s", "+20 s"):
+    for word in ("grubjoin", "1 k", "60 %", "(50–70 %)", "a > b", "15 late", "200 shed", "-20 s", "+20 s"):
         assert word in text, word
-    assert " █|▒ " in text
+    assert "·█|▒·" in text
     assert "waiting" in plain_line(Follower(written / "none").story, "x")
     line = plain_line(story, "cars")
     assert "200/s" in line and "1 k results/s" in line and "z 0.25" in line

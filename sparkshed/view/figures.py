@@ -37,8 +37,13 @@ def busy(batches: Sequence[Record], names: Sequence[str]) -> list[Record]:
     return [own for own in batches if any(own.get(f"{name}.arrived") for name in names)]
 
 
+def began(story: Story, place: int) -> float:
+    """When the micro-batch began that has so many before it; of one that is still to come, the last one."""
+    return instant(story.batches[min(place, len(story.batches) - 1)])
+
+
 def headline(story: Story) -> dict[str, str]:
-    """A run in a few numbers."""
+    """A run in a few numbers, by what they mean."""
     batches, names = busy(story.batches, story.names), story.names
     if not batches:
         return {"micro-batches": "none with rows yet"}
@@ -47,15 +52,22 @@ def headline(story: Story) -> dict[str, str]:
     rows = sum(int(own[f"{name}.arrived"]) for own in batches for name in names)
     share, low, high = (float(last[f"total_completeness{part}"]) for part in ("", "_low", "_high"))
     return {
-        "micro-batches": f"{len(batches):,}",
-        "rows": f"{rows:,}",
+        f"of the true answer{between(low, high)}": percent(share),
         "results": f"{sum(int(own['results']) for own in batches):,}",
-        "share of the true answer": f"{percent(share)} ({percent(low)} to {percent(high)})",
+        "rows": f"{rows:,}",
+        "state now": amount(float(last["state_bytes"]), "B"),
+        "micro-batches": f"{len(batches):,}",
         "micro-batch, median": f"{median(seconds):.2f} s",
         "micro-batch, longest": f"{max(seconds):.2f} s",
-        "z now": f"{float(last['z']):.3g}",
-        "state": amount(float(last["state_bytes"]), "B"),
+        "z now, the share of work done": f"{float(last['z']):.3g}",
     }
+
+
+def left_out(batch: Record, names: Sequence[str]) -> float:
+    """Work that was not done; full work is an estimate, which does not count while everything is done."""
+    if float(batch["z"]) >= 1:
+        return 0.0
+    return sum(float(batch.get(f"{name}.skipped", 0)) for name in names)
 
 
 def percent(share: float) -> str:
@@ -67,6 +79,16 @@ def percent(share: float) -> str:
     if share >= 0.9995:
         return "100 %"
     return f"{100 * share:.3g} %"
+
+
+def between(low: float, high: float) -> str:
+    """An interval of shares in brackets, unless it is a point.
+
+    >>> between(0.0391, 0.0731), between(1.0, 1.0)
+    (' (3.91–7.31 %)', '')
+    """
+    ends = percent(low), percent(high)
+    return "" if ends[0] == ends[1] else f" ({ends[0].removesuffix(' %')}–{ends[1]})"
 
 
 def amount(value: float, unit: str = "") -> str:
