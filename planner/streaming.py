@@ -244,6 +244,9 @@ class Report:
 
     def skipped(self, stream: int) -> float:
         """Work of new rows of a stream that was left out, as far as it is known what all of it is."""
+        if self.throttle >= 1:
+            # What all of it would be was learned from other rows.
+            return 0.0
         done, full = float(self.work[stream]), self.figures.get(full_name(stream))
         whole = done / self.throttle if full is None else full * self.tally.directions[stream].rows
         return max(0.0, whole - done)
