@@ -22,7 +22,8 @@ from sparkshed.engine.keeping import MemoryStore
 from sparkshed.engine.kinds import DECISION, REPORT, TOLD
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.relaying import RelayHost
-from sparkshed.engine.routing import Sent, as_told, packed, routing_of
+from sparkshed.engine.routers import routing_of
+from sparkshed.engine.routing import Sent, as_told, packed
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.engine.wire import from_blob
 from sparkshed.experiments.joins import SECOND, camera_join

@@ -45,7 +45,7 @@ class RouterProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Route one micro-batch."""
         from sparkshed.engine.kinds import DECISION
-        from sparkshed.engine.routing import routing_of
+        from sparkshed.engine.routers import routing_of
         from sparkshed.spark.streaming.garbage import leave_out_modules
 
         leave_out_modules("route")
