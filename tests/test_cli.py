@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from argparse import ArgumentTypeError
@@ -340,3 +341,15 @@ def test_output_that_nobody_reads_to_the_end(tmp_path):
         check=False,
     )
     assert done.returncode == 0 and done.stderr == ""
+
+
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_help_has_examples_that_are_understood(command):
+    parser = main.build_parser(command)
+    text = next(own for own in parser._actions if own.dest == "command").choices[command].epilog
+    lines = [line.split("  #")[0].strip() for line in text.splitlines() if "sparkshed " in line]
+    assert lines
+    for line in lines:
+        words = shlex.split(line.removeprefix("source <(").removesuffix(")"))
+        words = words[1 : next((n for n, word in enumerate(words) if word in (">>", "|")), None)]
+        assert main.build_parser(command).parse_args(words).command == command

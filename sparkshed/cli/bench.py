@@ -48,6 +48,12 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
 #: run under overload is to come after that.
 _SECONDS, _OVERLOAD = 60.0, 180.0
 
+EXAMPLES = """examples:
+  sparkshed bench join                          # beside DuckDB, Polars and plain Spark
+  sparkshed bench streaming --json
+  sparkshed bench scaling --rate 800 --seconds 40
+  sparkshed bench soak --rate 600 --seconds 1800"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

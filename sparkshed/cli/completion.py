@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-_EXAMPLES = """examples:
+EXAMPLES = """examples:
   source <(sparkshed completion bash)          # now; put it into ~/.bashrc for good
   source <(sparkshed completion zsh)           # or into ~/.zshrc
   sparkshed completion fish | source           # or into ~/.config/fish/config.fish"""
@@ -26,7 +26,6 @@ complete -o filenames -F _sparkshed sparkshed
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.epilog, parser.formatter_class = _EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 

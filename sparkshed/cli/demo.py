@@ -37,6 +37,11 @@ BURST = 10.0
 #: Rows of the first camera whose partners are counted, to know the true answer.
 _SAMPLE = 2000
 
+EXAMPLES = """examples:
+  sparkshed demo                                # about 90 seconds
+  sparkshed demo --plain --seconds 30           # lines, for a log
+  sparkshed demo --rate 500 --out run.html"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -14,6 +14,10 @@ from sparkshed.cli.errors import CliError
 from sparkshed.cli.session import local_session
 from sparkshed.cli.spark_checks import check_state_store, check_workers
 
+EXAMPLES = """examples:
+  sparkshed doctor
+  sparkshed doctor --quick --json               # without starting Spark, for programs"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -19,6 +19,11 @@ from sparkshed.workloads.recorded import DataError
 
 _MISSING = "{} is needed to draw the picture: pip install 'sparkshed[experiments]'"
 
+EXAMPLES = """examples:
+  sparkshed experiment                          # lists them
+  sparkshed experiment fig11 --quick
+  sparkshed experiment gdj-fig4 --data air.parquet --key temp --streams a/2014,a/2015"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

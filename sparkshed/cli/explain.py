@@ -10,6 +10,10 @@ from sparkshed.cli.session import local_session
 
 MODES = ("simple", "extended", "formatted")
 
+EXAMPLES = """examples:
+  sparkshed explain query.sql --table cam1=cam1.parquet --table cam2=cam2.csv
+  sparkshed explain -e 'SELECT /*+ SHED(grubjoin) */ …' --table a=a/ --table b=b/ --mode extended"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -42,7 +42,8 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text)
         if name == chosen:
             module = importlib.import_module(f"sparkshed.cli.{name}")
-            command.description = module.__doc__
+            command.description, command.epilog = module.__doc__, module.EXAMPLES
+            command.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(command)
             command.set_defaults(run=module.run)
     return parser

@@ -13,6 +13,11 @@ from sparkshed.cli.errors import CliError
 from sparkshed.view.journal import Follower, NoJournal, journals_of
 from sparkshed.view.terminal import panel, plain_line
 
+EXAMPLES = """examples:
+  sparkshed monitor /data/checkpoint            # Ctrl-C ends the view, not the join
+  sparkshed monitor /data/checkpoint --plain >> join.log
+  sparkshed monitor /data/checkpoint --once"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

@@ -9,6 +9,11 @@ from sparkshed.cli.errors import CliError
 from sparkshed.view.journal import NoJournal, journals_of, read_story
 from sparkshed.view.page import page_of
 
+EXAMPLES = """examples:
+  sparkshed report /data/checkpoint --out run.html
+  sparkshed report /data/checkpoint --join 2
+  sparkshed report /data/checkpoint/sparkshed/join-1.old.jsonl"""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""

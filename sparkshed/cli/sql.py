@@ -12,7 +12,7 @@ from sparkshed.cli.errors import CliError
 from sparkshed.cli.session import local_session
 from sparkshed.cli.streams import register_streams, run_stream
 
-_EXAMPLES = """examples:
+EXAMPLES = """examples:
   sparkshed sql query.sql --table cam1=cam1.parquet --table cam2=cam2.csv
   sparkshed sql -e 'SELECT /*+ SHED(exact) */ …' --table a=a/ --table b=b/ --out result.parquet
   sparkshed sql query.sql --table a=a.parquet --table b=b.parquet --compare
@@ -25,7 +25,6 @@ exit codes: 0 done; 1 the run failed, or a comparison found rows that Spark does
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     inputs.add_arguments(parser)
-    parser.epilog, parser.formatter_class = _EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument(
         "--stream",
         action="append",
