@@ -49,7 +49,8 @@ BENCHES: dict[str, Callable[..., list[Any]]] = {
 _SECONDS, _OVERLOAD = 60.0, 180.0
 
 EXAMPLES = """examples:
-  sparkshed bench join                          # beside DuckDB, Polars and plain Spark
+  sparkshed bench join                          # beside plain Spark
+  sparkshed bench kernels                       # beside DuckDB, Polars and Spark
   sparkshed bench streaming --json
   sparkshed bench scaling --rate 800 --seconds 40
   sparkshed bench soak --rate 600 --seconds 1800"""
