@@ -113,6 +113,13 @@ class StreamingPlan:
         return self.spec.orders if self.shedding is None else self.shedding.configuration.orders
 
     @property
+    def operators(self) -> int:
+        """Operators with state that the join is made of: a router, and the stages of its hosts."""
+        if self.hosts.router is None:
+            return 1
+        return 2 if self.hosts.router.kind == "atr" else len(self.spec.streams)
+
+    @property
     def of_hosts(self) -> StreamingPlan:
         """The plan as hosts have it: where a router tells them the watermark, it is the join's own."""
         return self if self.hosts.router is None else replace(self, regain=0, waits=False)

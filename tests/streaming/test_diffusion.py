@@ -36,6 +36,7 @@ def test_routing_that_changes_all_the_time_loses_and_doubles_nothing(enabled, tm
     )
     query.awaitTermination()
     assert multiset(spark.table("routed")) == whole
+    assert all(own.numInputRows for own in query.recentProgress), "no batch is for the watermark alone"
     figures = sparkshed.history(query)
     assert sum(figures["results"]) == sum(whole.values())
     for name in "abc":

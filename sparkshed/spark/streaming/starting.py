@@ -109,7 +109,7 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
                 prepared.callback(controller.abandon)
             hosts = max(own.plan.hosts.count for own in controllers)
             with _own_files(session, places):
-                alone = shape.stateful == len(controllers)
+                alone = shape.stateful == sum(own.plan.operators for own in controllers)
                 with _own_settings(session, hosts, alone=alone):
                     query = original(self, *args, **kwargs)
                 prepared.pop_all()
