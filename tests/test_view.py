@@ -194,6 +194,14 @@ def test_nothing_is_left_out_while_everything_is_done():
     assert left_out(batch(1, z=1.0), ["a", "b"]) == 0.0
 
 
+def test_a_run_without_decisions_has_a_page(tmp_path):
+    own = Journal(str(tmp_path), 1, PLAN)
+    for number in range(3):
+        own.write("batch", batch(number))
+    page = page_of(read_story(journals_of(tmp_path)[0]), "exact")
+    assert "Results, per second" in page and "What is harvested" not in page
+
+
 def test_a_run_without_rows_has_a_page(tmp_path):
     Journal(str(tmp_path), 1, PLAN)
     page = page_of(read_story(journals_of(tmp_path)[0]), "empty")

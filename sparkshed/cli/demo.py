@@ -93,7 +93,9 @@ def run(args: argparse.Namespace) -> int:
     clock = _Clock(args.seconds, args.rate)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkshed-demo-")))
-        spark = stack.enter_context(local_session(args.master, extra={"spark.driver.memory": "2g"}))
+        spark = stack.enter_context(
+            local_session(args.master, extra={"spark.driver.memory": "2g"}, quiet=True)
+        )
         sparkshed.enable(spark)
         cameras = stack.enter_context(LiveCameras(folder / "input", nonaligned(3), clock.rate_now))
         plain = args.plain or not sys.stdout.isatty() or not has_rich()

@@ -1,6 +1,6 @@
 """The entry point: arguments in, exit code out.
 
-Exit codes: 0 done; 1 a check or a run failed; 2 the request itself is wrong.
+Exit codes: 0 done; 1 a check or a run failed; 2 the request itself is wrong; 130 ended by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser(chosen).parse_args(argv)
     try:
         return int(args.run(args))
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:
         # Whoever read the output has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

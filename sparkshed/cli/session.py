@@ -66,11 +66,29 @@ def use_compiled_pyspark() -> None:
 
 
 @contextmanager
+def _aside(log: Path | None) -> Iterator[None]:
+    """Let processes that are started meanwhile write their errors into a file."""
+    if log is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@contextmanager
 def local_session(
     master: str = "local[*]",
     *,
     worker_python: str = sys.executable,
     extra: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> Iterator[SparkSession]:
     """A local session that is stopped at the end of the block.
 
@@ -78,6 +96,8 @@ def local_session(
         master: Spark master.
         worker_python: The interpreter that runs Python workers.
         extra: More Spark settings; they win over the defaults.
+        quiet: Whether what Spark's processes write to standard error is kept aside: PySpark tells there of
+            every Python worker of a streaming query. What goes wrong in a query is raised anyway.
 
     Raises:
         CliError: If pyspark is missing or Spark does not start.
@@ -99,9 +119,13 @@ def local_session(
         builder = SparkSession.builder
         for key, value in {**settings(master, scratch), **(extra or {})}.items():
             builder = builder.config(key, value)
+        log = Path(scratch, "stderr") if quiet else None
         try:
-            spark = builder.getOrCreate()
+            with _aside(log):
+                spark = builder.getOrCreate()
         except PySparkRuntimeError as error:
+            if log is not None:
+                print(log.read_text(errors="replace"), file=sys.stderr)
             msg = f"Spark did not start: {error} Run `sparkshed doctor --quick` to see why."
             raise CliError(msg) from error
         spark.sparkContext.setLogLevel("ERROR")

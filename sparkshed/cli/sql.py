@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the statement; print its rows or write them."""
     text = inputs.statement(args)
     _check(args)
-    with local_session(args.master) as spark:
+    with local_session(args.master, quiet=bool(args.stream)) as spark:
         inputs.register_tables(spark, args.table)
         register_streams(spark, args)
         if args.explain:

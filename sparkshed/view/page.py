@@ -217,7 +217,7 @@ def _spans(story: Story, first: float, last: float) -> Iterator[tuple[tuple[floa
     step = max(1, -(-len(story.decisions) // _MOST_COLUMNS))
     chosen = story.decisions[::-step][::-1]
     begins = [min(last, max(first, began(story, place))) for place, _ in chosen]
-    for begin, end, (_, decision) in zip(begins, [*begins[1:], last], chosen, strict=True):
+    for (_, decision), begin, end in zip(chosen, begins, [*begins, last][1:], strict=True):
         if begin < end:
             yield (begin, end), decision
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 
@@ -87,3 +89,33 @@ def test_the_demo_tells_what_both_joins_found(tmp_path):
         "c1 probes c2" in (tmp_path / "it.html").read_text()
         or "Results, per second" in (tmp_path / "it.html").read_text()
     )
+
+
+def test_the_demo_ends_cleanly_by_control_c(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "sparkshed.cli.main",
+        "demo",
+        "--plain",
+        "--seconds=300",
+        "--out=it.html",
+    ]
+    pipe = subprocess.PIPE
+    # In a group of its own, all of which gets the signal, as from a terminal.
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as child:
+        try:
+            lines = []
+            for line in child.stdout:
+                lines.append(line)
+                if ": batch" in line and sum(": batch" in own for own in lines) == 5:
+                    os.killpg(child.pid, signal.SIGINT)
+            errors = child.stderr.read()
+        finally:
+            if child.poll() is None and len(lines) < 5:
+                os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert "report: " in lines[-1] and (tmp_path / "it.html").exists()
