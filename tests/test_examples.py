@@ -23,6 +23,71 @@ def test_temp_view(spark):
     assert sum(row.orders for row in rows) == 480
 
 
+def test_tracking(spark):
+    found, exact, share = run("tracking.py")
+    assert found < exact
+    # A third of the work, or less, finds more than a third of the results.
+    assert 0.35 < len(found) / len(exact) < 1
+    assert abs(share - len(found) / len(exact)) < 0.2
+
+
+def test_news(spark):
+    hinted, plain = run("news.py")
+    assert hinted == plain
+    assert len(hinted) > 10
+
+
+def test_calls_and_trades(spark):
+    hinted, plain = run("calls_and_trades.py")
+    assert hinted == plain
+    assert len(hinted) > 100
+
+
+def test_attacks(spark):
+    hinted, plain = run("attacks.py")
+    assert hinted == plain
+    assert len(hinted) > 10
+
+
+def test_claims(spark):
+    found, exact = run("claims.py")
+    assert found <= exact
+    assert 0.5 < len(found) / len(exact) < 1
+
+
+def test_shots(spark):
+    hinted, plain = run("shots.py")
+    assert hinted == plain
+    assert len(hinted) > 10
+
+
+def test_ticks(spark):
+    exact, limited = run("ticks.py")
+    assert all(found < exact for found in limited.values())
+    shares = {strategy: len(found) / len(exact) for strategy, found in limited.items()}
+    assert shares["gdj"] > 0.5
+    assert shares["gdj"] > max(shares["fifo"], shares["rand"])
+
+
+def test_for_each_batch(spark):
+    found, expected = run("for_each_batch.py")
+    assert found == expected
+    assert len(found) > 10
+
+
+def test_broker(spark):
+    found, expected = run("broker.py")
+    assert found == expected
+    assert len(found) > 100
+
+
+def test_cluster(spark):
+    answers, expected = run("cluster.py")
+    assert answers["atr:4"] == answers["ctr:4"] == answers["none"]
+    assert len(answers["none"]) > 100
+    assert expected.startswith("Diffusion: none=")
+
+
 def test_every_example_is_tested():
     tested = Path(__file__).read_text()
     assert all(f'"{example.name}"' in tested for example in EXAMPLES.glob("*.py"))
