@@ -1,7 +1,8 @@
 """Find storm damage that was claimed three times, with a fifth of the work that the exact join takes.
 
-Windows are long (45 days), so a claim has many partners in time; but the three offices are always asked in
-the same order, about ten days apart. That is learned, and only these days are searched.
+Windows are long (45 days) and the condition has no index, so each claim would be compared with very many.
+But the three offices are always asked in the same order, about ten days apart: that is learned, and mostly
+these days are searched.
 
 Run it with: python examples/claims.py
 """

@@ -51,7 +51,7 @@ def main() -> tuple[list[Row], list[Row]]:
             stream.withWatermark("at", "1 minute").createOrReplaceTempView(own)
 
         def save(batch: DataFrame, number: int) -> None:
-            """Write one micro-batch. A batch may come again after a crash, so each has a folder of its own."""
+            """Write a micro-batch. One may come again after a crash, so each has a folder of its own."""
             batch.createOrReplaceTempView("paid")
             # Spark runs this in a copy of the session, which understands the hint, too.
             disputed = batch.sparkSession.sql(DISPUTED.format(hint=HINT))
