@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -57,9 +56,6 @@ def main() -> tuple[set[Row], set[Row], float]:
             .start()
         )
         query.awaitTermination()
-        # Figures reach sparkshed through a listener, the last ones a moment after the end.
-        while sparkshed.history(query)["batch"].max() < query.lastProgress["batchId"]:
-            time.sleep(0.1)
         print(sparkshed.history(query)[["batch", "z", "results", "completeness"]].to_string(index=False))
         share = sparkshed.progress(query)["total_completeness"]
         found = set(spark.table("tracked").collect())

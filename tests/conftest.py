@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: For every JVM that a test starts. Statements are many and small, so compiling them well costs more than it
 #: saves, and so do threads that clear up.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 #: Halves of all tests that take about as long as each other; each has a Spark session of its own.
 PARTS = ["batch", "rest"]

@@ -27,6 +27,8 @@ from sparkshed.view.notebook import History
 
 #: Runs of one DataFrame whose figures are kept.
 _RUNS = 8
+#: Seconds to wait for the last figures of a query that has ended.
+_PATIENCE = 5.0
 
 _log = logging.getLogger("sparkshed")
 _lock = threading.RLock()
@@ -102,7 +104,8 @@ class Controller:
     def ended(self, run_id: str) -> None:
         """Nobody reads decisions any more, unless another run has begun."""
         for run in self.runs:
-            run.is_over |= run.id == run_id
+            if run.id == run_id:
+                run.over.set()
         if self.runs and self.runs[-1].id == run_id:
             self.close()
 
@@ -116,7 +119,7 @@ def _takers() -> dict[str, Callable[[Batch], None]]:
     """What takes the figures of the joins that run."""
     with _lock:
         return {
-            own.name: own.take for own in _controllers.values() if not all(run.is_over for run in own.runs)
+            own.name: own.take for own in _controllers.values() if not all(run.over.is_set() for run in own.runs)
         }
 
 
@@ -202,6 +205,10 @@ def runs_of(query: StreamingQuery) -> list[tuple[str, Run]]:
             "that was started from a DataFrame of spark.sql with a SHED hint."
         )
         raise ShedError(msg)
+    if not query.isActive:
+        # Spark tells of the last micro-batch a moment after the query has ended, and then of its end.
+        for _, run in found:
+            run.over.wait(_PATIENCE)
     return found
 
 

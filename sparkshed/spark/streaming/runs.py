@@ -48,7 +48,7 @@ class Run:
         """Be ready for a query that starts with a trigger."""
         self.id: str | None = None
         self.query: StreamingQuery | None = None
-        self.is_over = False
+        self.over = threading.Event()
         self.loop = ControlLoop(plan, boost=boost) if plan.steered else None
         self.guide = Guide(plan) if plan.hosts.router is not None else None
         self.history: deque[dict[str, Any]] = deque(maxlen=_HISTORY)
