@@ -119,7 +119,9 @@ def _takers() -> dict[str, Callable[[Batch], None]]:
     """What takes the figures of the joins that run."""
     with _lock:
         return {
-            own.name: own.take for own in _controllers.values() if not all(run.over.is_set() for run in own.runs)
+            own.name: own.take
+            for own in _controllers.values()
+            if not all(run.over.is_set() for run in own.runs)
         }
 
 
