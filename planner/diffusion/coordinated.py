@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +17,8 @@ from sparkshed.planner.diffusion.ticks import Ticks
 SPREAD = 5
 #: The load that every host has beside its work, so that idle ones are not all alike in a cover.
 _IDLE = 1e-3
-#: A stream, and the segments of it that each host answers for, as bits.
-_Answers = tuple[int, Mapping[int, int]]
+#: A stream, the place where bits begin, and the segments that each host answers for, as bits.
+_Answers = tuple[int, int, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +56,54 @@ class Path:
 
 @dataclass(slots=True)
 class _Places:
-    """Where the segments of one stream are: for each host, bits of ticks from `base` on.
+    """Where the segments of one stream are: for each host, bits of places in the list of ticks.
 
-    `before` has the ticks that have rows of earlier batches.
+    Only ticks that have rows are in the list, however far apart they are. `before` has the bits of those that
+    have rows of earlier batches.
     """
 
-    base: int
-    hosts: dict[int, tuple[int, ...]]
-    having: dict[int, int]
+    ticks: list[int] = field(default_factory=list)
+    hosts: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    having: dict[int, int] = field(default_factory=dict)
     before: int = 0
 
-    def within(self, first: int | None, last: int | None) -> int:
-        """Bits of a range of ticks."""
-        whole = 1 << (max(self.hosts, default=self.base) - self.base + 1)
-        low = 0 if first is None else max(0, first - self.base)
-        end = whole if last is None else 1 << max(0, last - self.base + 1)
-        return max(0, min(end, whole) - 1) >> low << low
+    def add(self, tick: int, hosts: tuple[int, ...]) -> None:
+        """A new segment, and the hosts that keep it."""
+        place = bisect_left(self.ticks, tick)
+        if place < len(self.ticks):
+            self.having = {host: _apart(own, place) for host, own in self.having.items()}
+            self.before = _apart(self.before, place)
+        self.ticks.insert(place, tick)
+        self.hosts[tick] = hosts
+        for host in hosts:
+            self.having[host] = self.having.get(host, 0) | 1 << place
 
-    @property
-    def all(self) -> int:
-        found = 0
-        for own in self.having.values():
-            found |= own
-        return found
+    def note(self, tick: int) -> None:
+        """A segment has rows of an earlier batch from now on."""
+        self.before |= 1 << bisect_left(self.ticks, tick)
+
+    def within(self, first: int | None, last: int | None) -> range:
+        """The places of a range of ticks."""
+        begin = 0 if first is None else bisect_left(self.ticks, first)
+        return range(begin, len(self.ticks) if last is None else bisect_right(self.ticks, last))
+
+    def drop(self, tick: int) -> None:
+        """Forget the segments before a tick."""
+        gone = bisect_left(self.ticks, tick)
+        for own in self.ticks[:gone]:
+            del self.hosts[own]
+        del self.ticks[:gone]
+        self.having = {host: left for host, own in self.having.items() if (left := own >> gone)}
+        self.before >>= gone
+
+
+def _apart(bits: int, place: int) -> int:
+    """Bits with room for one more at a place.
+
+    >>> bin(_apart(0b1011, 2))
+    '0b10011'
+    """
+    return bits & (1 << place) - 1 | bits >> place << place + 1
 
 
 class CoordinatedRouter:
@@ -109,7 +135,7 @@ class CoordinatedRouter:
         self._orders = orders
         self.loads = Loads(hosts)
         self.flow: Flow | None = None
-        self._places = [_Places(0, {}, {}) for _ in ticks.bounds]
+        self._places = [_Places() for _ in ticks.bounds]
 
     @property
     def size(self) -> int:
@@ -137,8 +163,7 @@ class CoordinatedRouter:
                 for host, answered in hop.answers.items():
                     self.loads.give(host, sum(last - first + 1 for first, last in answered))
         for stream, tick in ordered:
-            own = self._places[stream]
-            own.before |= 1 << (tick - own.base)
+            self._places[stream].note(tick)
         return paths
 
     def _place(self, stream: int, tick: int) -> None:
@@ -151,17 +176,7 @@ class CoordinatedRouter:
             # No cover would ever choose a host that has nothing.
             added += 1
         keepers = tuple(sorted([*found, *others[:added]]))
-        places = self._places[stream]
-        if not places.hosts:
-            places.base, places.having, places.before = tick, {}, 0
-        elif tick < places.base:
-            shift = places.base - tick
-            places.having = {host: own << shift for host, own in places.having.items()}
-            places.before <<= shift
-            places.base = tick
-        places.hosts[tick] = keepers
-        for host in keepers:
-            places.having[host] = places.having.get(host, 0) | 1 << (tick - places.base)
+        self._places[stream].add(tick, keepers)
 
     def _path(self, stream: int, tick: int) -> tuple[tuple[Hop, ...], float]:
         """The hops with the least overhead; none if rows can meet nothing."""
@@ -176,9 +191,13 @@ class CoordinatedRouter:
                 best = hops, overhead
         return tuple(self._hop(*answers) for answers in best[0]), best[1]
 
-    def _hop(self, target: int, answers: Mapping[int, int]) -> Hop:
-        base = self._places[target].base
-        return Hop(target, {host: _runs(own, base) for host, own in answers.items()})
+    def _hop(self, target: int, begin: int, answers: Mapping[int, int]) -> Hop:
+        ticks = self._places[target].ticks
+        runs = {host: _runs(own, begin) for host, own in answers.items()}
+        # Between two neighbours in the list there are no rows.
+        return Hop(
+            target, {host: tuple((ticks[one], ticks[two]) for one, two in own) for host, own in runs.items()}
+        )
 
     def _hops(
         self, stream: int, tick: int, order: Sequence[int], loads: Mapping[int, float]
@@ -188,12 +207,14 @@ class CoordinatedRouter:
         # Hosts that keep the rows get them anyway.
         former: Sequence[int] = self._places[stream].hosts.get(tick, ())
         for target in order:
-            places = self._places[target]
-            wanted = self._wanted(stream, tick, target)
+            begin, wanted = self._wanted(stream, tick, target)
             if not wanted:
                 return []
-            answers = self._cover(wanted, former, places.having, loads)
-            hops.append((target, answers))
+            only = (1 << wanted.bit_length()) - 1
+            all_of = self._places[target].having
+            having = {host: own for host, bits in all_of.items() if (own := bits >> begin & only)}
+            answers = self._cover(wanted, former, having, loads)
+            hops.append((target, begin, answers))
             former = list(answers)
         return hops
 
@@ -209,21 +230,24 @@ class CoordinatedRouter:
         answers |= cover(wanted & ~reused, having, loads)
         return answers
 
-    def _wanted(self, stream: int, tick: int, target: int) -> int:
-        """Segments that rows can meet: those up to their own, and later ones whose rows came earlier."""
+    def _wanted(self, stream: int, tick: int, target: int) -> tuple[int, int]:
+        """Segments that rows can meet: those up to their own, and later ones whose rows came earlier.
+
+        Returns:
+            The first place of the range, and bits from there on.
+        """
         places = self._places[target]
-        if not places.hosts:
-            return 0
         first, last = self._ticks.met(stream, tick, target)
-        upto = tick if last is None else min(last, tick)
         reached = places.within(first, last)
-        return places.all & reached & (places.within(None, upto) | places.before)
+        upto = places.within(first, tick if last is None else min(last, tick))
+        whole, sure = (1 << len(reached)) - 1, (1 << len(upto)) - 1
+        return reached.start, (places.before >> reached.start | sure) & whole
 
     def _overhead(self, stream: int, tick: int, hops: Sequence[_Answers]) -> float:
         """Rows and partial results that travel beyond one copy of each row, for one row."""
-        total = len(hops[0][1].keys() | self._places[stream].hosts.get(tick, ())) - 1.0
+        total = len(hops[0][2].keys() | self._places[stream].hosts.get(tick, ())) - 1.0
         partials = 1.0
-        for (former, before), (_, answers) in pairwise(hops):
+        for (former, _, before), (_, _, answers) in pairwise(hops):
             partials *= 1.0 if self.flow is None else self.flow.matches(stream, former)
             total += partials * len(answers.keys() - before.keys())
         return total
@@ -234,15 +258,7 @@ class CoordinatedRouter:
             reach = self._ticks.reach(stream)
             if reach is None:
                 continue
-            gone = [own for own in places.hosts if own < tick - reach]
-            for own in gone:
-                del places.hosts[own]
-            if gone:
-                base = min(places.hosts, default=places.base)
-                shifted = {host: own >> (base - places.base) for host, own in places.having.items()}
-                places.having = {host: own for host, own in shifted.items() if own} if places.hosts else {}
-                places.before = places.before >> (base - places.base) if places.hosts else 0
-                places.base = base
+            places.drop(tick - reach)
 
     def measure(self, loads: Sequence[float], pieces: float) -> None:
         """Take in the loads of the hosts, which came from so many ticks that were probed."""
@@ -252,8 +268,8 @@ class CoordinatedRouter:
         """What must be written down."""
         places = [
             {
-                "hosts": [[tick, *hosts] for tick, hosts in own.hosts.items()],
-                "before": [tick for tick in own.hosts if own.before >> (tick - own.base) & 1],
+                "hosts": [[tick, *own.hosts[tick]] for tick in own.ticks],
+                "before": [tick for place, tick in enumerate(own.ticks) if own.before >> place & 1],
             }
             for own in self._places
         ]
@@ -263,30 +279,28 @@ class CoordinatedRouter:
         """Go on from there."""
         self._places = []
         for known in notes["places"]:
-            hosts = {tick: tuple(own) for tick, *own in known["hosts"]}
-            base = min(hosts, default=0)
-            having: dict[int, int] = {}
-            for tick, own in hosts.items():
-                for host in own:
-                    having[host] = having.get(host, 0) | 1 << (tick - base)
-            before = sum(1 << (tick - base) for tick in known["before"])
-            self._places.append(_Places(base, hosts, having, before))
+            places = _Places()
+            for tick, *hosts in sorted(known["hosts"]):
+                places.add(tick, tuple(hosts))
+            for tick in known["before"]:
+                places.note(tick)
+            self._places.append(places)
         self.loads.recall(notes["loads"])
 
 
-def _runs(ticks: int, base: int) -> tuple[tuple[int, int], ...]:
-    """Bits as runs of ticks.
+def _runs(bits: int, begin: int) -> tuple[tuple[int, int], ...]:
+    """Bits as runs of places.
 
     >>> _runs(0b1011, 10)
     ((10, 11), (13, 13))
     """
     runs = []
-    place = 0
-    while ticks:
-        skip = (ticks & -ticks).bit_length() - 1
-        ticks >>= skip
-        length = (~ticks & (ticks + 1)).bit_length() - 1
-        runs.append((base + place + skip, base + place + skip + length - 1))
-        ticks >>= length
+    place = begin
+    while bits:
+        skip = (bits & -bits).bit_length() - 1
+        bits >>= skip
+        length = (~bits & (bits + 1)).bit_length() - 1
+        runs.append((place + skip, place + skip + length - 1))
+        bits >>= length
         place += skip + length
     return tuple(runs)
