@@ -7,7 +7,7 @@ from typing import Any
 
 from sparkshed.planner.diffusion.climbing import Climber
 from sparkshed.planner.diffusion.loads import Usage, uneven
-from sparkshed.planner.diffusion.overhead import Flow, aligned
+from sparkshed.planner.diffusion.overhead import Flow, aligned, best_master, reach_of
 from sparkshed.planner.diffusion.plan import width_of
 from sparkshed.planner.diffusion.ticks import Ticks
 from sparkshed.planner.streaming import Report, StreamingPlan
@@ -18,6 +18,8 @@ ADAPT = 5.0
 _CLEARLY = 0.8
 #: Loads that differ by less than this, as a coefficient of variation, are left alone.
 _EVEN = 0.05
+#: What matches count for a look later.
+_FORGOTTEN = 0.9
 _SECOND = 1_000_000
 
 
@@ -71,6 +73,7 @@ class Guide:
         loads = self._loads(reports)
         self._work, self._bytes = [0.0] * len(self._work), [0.0] * len(self._bytes)
         self._arrived = [0.0] * len(self._arrived)
+        self._forget()
         return self._told(loads) if changed or uneven(loads) > _EVEN else None
 
     def _count(self, reports: Sequence[Report]) -> None:
@@ -85,8 +88,11 @@ class Guide:
             for stream, counts in enumerate(own.streams):
                 self._arrived[stream] += counts["arrived"]
                 self._rows += counts["arrived"]
-            for other, size in enumerate(own.routing["bytes"] if own.routing else ()):
-                self._bytes[other] += size
+            if own.routing is not None:
+                # A router cannot always do what it is told, and tells what it does.
+                self._master = own.routing.get("master", self._master)
+                for other, size in enumerate(own.routing["bytes"]):
+                    self._bytes[other] += size
         self._seconds += max(seconds)
 
     def _changed_length(self, ended: float) -> bool:
@@ -105,30 +111,17 @@ class Guide:
     def _changed_master(self, seconds: float) -> bool:
         length = self._length * self._router.tick / _SECOND
         flow, hosts = self._flow(seconds), self._plan.hosts.count
-        copies = {
-            stream: aligned(flow, stream, length, hosts)
-            for stream, static in enumerate(self._plan.static)
-            if not static
-        }
-        best = min(copies, key=lambda own: (copies[own], own))
-        if copies[best] >= _CLEARLY * copies[self._master]:
+        streams = [stream for stream, static in enumerate(self._plan.static) if not static]
+        best, last = best_master(flow, length, hosts, streams), aligned(flow, self._master, length, hosts)
+        if aligned(flow, best, length, hosts) >= _CLEARLY * last:
             return False
         self._master = best
         return True
 
     def _flow(self, seconds: float) -> Flow:
         bounds = self._plan.spec.bounds
-
-        def reach(one: int, two: int) -> float:
-            past, future = bounds[one][two], bounds[two][one]
-            return float("inf") if past is None or future is None else max(0, past + future) / _SECOND
-
-        streams = range(len(bounds))
-        return Flow(
-            tuple(rows / seconds for rows in self._arrived),
-            tuple(tuple(reach(one, two) for two in streams) for one in streams),
-            ((0.0,) * len(bounds),) * len(bounds),
-        )
+        rates = tuple(rows / seconds for rows in self._arrived)
+        return Flow(rates, reach_of(bounds), ((0.0,) * len(bounds),) * len(bounds))
 
     def _loads(self, reports: Sequence[Report]) -> list[float]:
         """The combined load of each host; 1 is a fair share of it."""
@@ -148,10 +141,16 @@ class Guide:
             "master": self._master,
             "climber": self._climber.notes(),
             "matches": self._matches(),
+            "met": [[*pair, *map(round, counts)] for pair, counts in sorted(self._met.items())],
         }
 
+    def _forget(self) -> None:
+        """What was met long ago counts for less and less."""
+        for counts in self._met.values():
+            counts[:] = (_FORGOTTEN * count for count in counts)
+
     def _matches(self) -> list[list[float]]:
-        """How many rows of each stream a partial result of each direction matches, so far."""
+        """How many rows of each stream a partial result of each direction matches, lately."""
         streams = range(len(self._plan.spec.streams))
         found = [[1.0 for _ in streams] for _ in streams]
         for (origin, target), (came, left) in self._met.items():
@@ -163,6 +162,7 @@ class Guide:
         """Go on from what an earlier run told."""
         self._number, self._master = routing["number"], routing["master"]
         self._climber.recall(routing["climber"])
+        self._met = {(origin, target): [came, left] for origin, target, came, left in routing.get("met", ())}
 
 
 def _shares(used: Sequence[float]) -> list[float]:

@@ -6,9 +6,11 @@ and from the windows, which are known.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from sparkshed.planner.cost import plan_direction, work
 from sparkshed.planner.diffusion.coordinated import SPREAD
-from sparkshed.planner.diffusion.overhead import Flow, aligned, coordinated
+from sparkshed.planner.diffusion.overhead import Flow, aligned, coordinated, reach_of
 from sparkshed.planner.diffusion.plan import aligned_plan, coordinated_plan
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.keys import common_keys
@@ -24,6 +26,12 @@ SEGMENTS = 20
 MOST_ORDERS = 3
 #: What a row costs on its way through a router, as a share of what it costs to receive it on a host.
 _ROUTED = 0.2
+#: The same for a copy of it: blobs of many rows.
+_COPIED = 0.05
+#: Loads that differ by less than this factor are alike, since little is known of the streams.
+_ABOUT = 1.1
+#: Seconds that stand for a window without an end.
+_FOR_EVER = 1e9
 _SECOND = 1_000_000
 
 
@@ -55,7 +63,9 @@ def choose_hosts(plan: ShedJoin, static: tuple[bool, ...], resources: Resources)
         return found["hash" if limited else routing], ()
     found["none"] = Hosts(1, None, master, segment)
     loads = _loads(plan, found, relayed=plan.hint.strategy == "exact" and not any(static))
-    return found[min(loads, key=lambda own: loads[own])], tuple(loads.items())
+    best = min(loads.values())
+    # The simplest comes first.
+    return found[next(own for own in loads if loads[own] <= _ABOUT * best)], tuple(loads.items())
 
 
 def _loads(plan: ShedJoin, found: dict[str, Hosts], *, relayed: bool) -> dict[str, float]:
@@ -71,27 +81,25 @@ def _loads(plan: ShedJoin, found: dict[str, Hosts], *, relayed: bool) -> dict[st
         top = max(own.top_share for own in plan.statistics.streams)
         loads["hash"] = max(1.0, top * count) * (rows / count * ROW_COST + join)
     loads["dealt"] = (flow.rates[master] / count + rows - flow.rates[master]) * ROW_COST + join
-    routed = rows * _ROUTED * ROW_COST
     router = found["atr"].router
     assert router is not None
     copies = aligned(flow, master, router.length * router.tick / _SECOND, count)
-    loads["atr"] = (rows + copies) / count * ROW_COST + join + routed
+    loads["atr"] = (rows + copies) / count * ROW_COST + join + _routed(rows, copies)
     if relayed:
         stages = len(plan.names) - 1
         sent = coordinated(flow, plan.orders, float(min(SPREAD, count)), 1.0)
-        loads["ctr"] = (rows + sent) * stages / count * ROW_COST + join + routed
+        loads["ctr"] = (rows + sent) * stages / count * ROW_COST + join + _routed(rows, sent)
     return loads
+
+
+def _routed(rows: float, copies: float) -> float:
+    """What a router has to do, alone, before the hosts."""
+    return (rows * _ROUTED + (rows + copies) * _COPIED) * ROW_COST
 
 
 def flow_of(plan: ShedJoin) -> Flow:
     """The streams as routing sees them."""
-    streams, at = range(len(plan.names)), plan.closed.at
-    known = plan.statistics
-
-    def reach(one: int, two: int) -> float:
-        past, future = at[one][two], at[two][one]
-        return float("inf") if past is None or future is None else max(0, past + future) / _SECOND
-
+    streams, known = range(len(plan.names)), plan.statistics
     matches = [[1.0 for _ in streams] for _ in streams]
     for origin in streams:
         _, estimates = plan_direction(plan, origin)
@@ -100,7 +108,7 @@ def flow_of(plan: ShedJoin) -> Flow:
     rates = tuple(own.rate or 1.0 for own in known.streams)
     return Flow(
         rates,
-        tuple(tuple(min(reach(i, k), 1e9) for k in streams) for i in streams),
+        tuple(tuple(min(seconds, _FOR_EVER) for seconds in own) for own in reach_of(plan.closed.at)),
         tuple(map(tuple, matches)),
     )
 
@@ -110,6 +118,6 @@ def orders_of(plan: ShedJoin) -> tuple[tuple[tuple[int, ...], ...], ...]:
     graph = JoinGraph(len(plan.names), plan.linking)
     found = []
     for origin, best in enumerate(plan.orders):
-        others = [order for order in graph.orders(origin) if order != best]
-        found.append((best, *others[: MOST_ORDERS - 1]))
+        others = (order for order in graph.orders(origin) if order != best)
+        found.append((best, *islice(others, MOST_ORDERS - 1)))
     return tuple(found)

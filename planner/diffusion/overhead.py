@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sparkshed.planner.diffusion.ticks import Bounds
+
+_SECOND = 1_000_000
 Matrix = Sequence[Sequence[float]]
 
 
@@ -27,6 +30,20 @@ class Flow:
         return self.selectivity[stream][other] * self.rates[other] * self.reach[stream][other]
 
 
+def reach_of(bounds: Bounds) -> tuple[tuple[float, ...], ...]:
+    """Seconds of stream k that rows of stream i can meet, by i and k, from bounds in microseconds.
+
+    >>> reach_of(((0, 1_000_000), (3_000_000, 0))), reach_of(((0, None), (5, 0)))[0][1]
+    (((0.0, 4.0), (4.0, 0.0)), inf)
+    """
+
+    def seconds(past: int | None, future: int | None) -> float:
+        return float("inf") if past is None or future is None else max(0, past + future) / _SECOND
+
+    streams = range(len(bounds))
+    return tuple(tuple(seconds(bounds[i][k], bounds[k][i]) for k in streams) for i in streams)
+
+
 def aligned(flow: Flow, master: int, length: float, hosts: int) -> float:
     """Copies that ATR makes: `Σ (W_i + W_M)/T · r_i` over the slaves, and at most one for each other host.
 
@@ -47,13 +64,14 @@ def aligned(flow: Flow, master: int, length: float, hosts: int) -> float:
     return copies
 
 
-def best_master(flow: Flow, length: float, hosts: int) -> int:
+def best_master(flow: Flow, length: float, hosts: int, among: Iterable[int] | None = None) -> int:
     """The master with the fewest copies; of equal ones the first.
 
     >>> best_master(Flow((10.0, 5.0), ((0.0, 4.0), (4.0, 0.0)), ((0.0, 0.1), (0.1, 0.0))), 8.0, 10)
     0
     """
-    return min(range(len(flow.rates)), key=lambda own: (aligned(flow, own, length, hosts), own))
+    streams = range(len(flow.rates)) if among is None else among
+    return min(streams, key=lambda own: (aligned(flow, own, length, hosts), own))
 
 
 def coordinated(flow: Flow, orders: Sequence[Sequence[int]], first: float, fresh: float) -> float:

@@ -154,12 +154,14 @@ class HopOperator(Holder):
         return known
 
     def _read_for(self, probe: Probe, partials: Partials) -> None:
-        """Read the windows that partial results may probe."""
+        """Read the windows that partial results may probe, and that this host answers for."""
         times = np.unique(partials.times(probe.origin))
-        bounds, target = self._spec.bounds, probe.target
+        bounds, target, basic = self._spec.bounds, probe.target, self._spec.basic
         reach = Reach(bounds[probe.origin][target], bounds[target][probe.origin])
         for number in self._windows[target].reached(times, reach):
-            self.read(target, number)
+            begin, end = number * basic, (number + 1) * basic
+            if any(span.first < end and span.last >= begin for span in probe.spans):
+                self.read(target, number)
 
     def _learn_words(self, benches: Iterable[list[RowStore]]) -> None:
         """All words must be known before one is compared: their ranks depend on each other."""

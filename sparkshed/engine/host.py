@@ -22,7 +22,7 @@ from sparkshed.engine.keeping import Keeper, Manifest, Pieces, Store
 from sparkshed.planner.adaptation import Adapter
 from sparkshed.planner.streaming import NO_LIMIT, Clock, Report, StreamingPlan
 
-#: Hosts that one worker keeps in memory.
+#: Hosts of other queries that one worker keeps in memory.
 _MOST_CACHED = 16
 
 Operator = TypeVar("Operator", bound=Holder)
@@ -116,7 +116,9 @@ class Host(ABC, Generic[Operator]):
         self._keeper.store.save(manifest.to_bytes())
         live.token, live.pieces = manifest.token, dict(manifest.pieces)
         _cache[self._key] = live
-        while len(_cache) > _MOST_CACHED:
+        hosts = self._plan.hosts
+        places = hosts.count * max(hosts.lanes, self._plan.operators - 1)
+        while len(_cache) > places + _MOST_CACHED:
             _cache.popitem(last=False)
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -104,15 +105,16 @@ class RelayHost(Host[HopOperator]):
         batch = {
             stream: pa.concat_tables(tables, promote_options="permissive") for stream, tables in rows.items()
         }
-        found: dict[int, list[pa.RecordBatch]] = {}
-        numbers = {id(probe): number for number, (probe, _) in enumerate(probes)}
-        for probe, partials in operator.process(batch, [probe for probe, _ in probes]):
+        headers = {id(probe): header for probe, header in probes}
+        found = operator.process(batch, [probe for probe, _ in probes])
+        for number, group in groupby(found, key=lambda own: id(own[0])):
+            # What is found goes on before more is looked for.
             if self._last:
-                yield operator.results(partials)
+                yield from (operator.results(partials) for _, partials in group)
             else:
-                found.setdefault(numbers[id(probe)], []).extend(operator.snapshot(partials).to_batches())
-        for number, batches in found.items():
-            yield from self._onward(batches, probes[number][1])
+                snapshots = (operator.snapshot(partials) for _, partials in group)
+                batches = (batch for table in snapshots for batch in table.to_batches())
+                yield from self._onward(batches, headers[number])
 
     def _onward(self, batches: Iterable[pa.RecordBatch], header: Mapping[str, Any]) -> Iterator[Sent]:
         """Partial results, to every host of the next hop."""

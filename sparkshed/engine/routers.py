@@ -28,13 +28,14 @@ class AlignedRouting(Routing):
             self._router.recall(self._notes.table)
 
     def _routed(self, packets: Sequence[Packed]) -> Iterator[Sent]:
+        # Tasks deliver in any order, and segments get their hosts in that of their rows.
+        found = sorted({(own.tick, own.stream) for own in packets if own.tick is not None})
+        routes = {(tick, stream): self._router.route(stream, tick) for tick, stream in found}
+        # Rows without a time are counted, or refused, by any host.
+        anywhere = [(self._router.eras[-1].lane, 0)]
         for packet in packets:
-            if packet.tick is None:
-                # Rows without a time are counted, or refused, by any host.
-                places = [(self._router.eras[-1].lane, 0)]
-            else:
-                places = self._router.route(packet.stream, packet.tick)
-            self._counts[packet.stream].sent += packet.rows * len(places)
+            places = anywhere if packet.tick is None else routes[packet.tick, packet.stream]
+            self._counts[packet.stream].kept += packet.rows * len(places)
             for lane, host in places:
                 yield self._sent(packet, host, lane=lane)
 
@@ -54,7 +55,7 @@ class AlignedRouting(Routing):
 
     def _figures(self) -> dict[str, Any]:
         own = self._router
-        return {"master": own.master, "length": own.length, "eras": len(own.eras), "table": own.size}
+        return {"master": own.master, "length": own.length, "table": own.size}
 
 
 class CoordinatedRouting(Routing):
@@ -81,12 +82,12 @@ class CoordinatedRouting(Routing):
         for packet in packets:
             if packet.tick is None:
                 # Rows without a time are counted, or refused, by any host.
-                self._counts[packet.stream].sent += packet.rows
+                self._counts[packet.stream].kept += packet.rows
                 yield self._sent(packet, 0, stage=min(self._stages[packet.stream]))
                 continue
             path = paths[packet.stream, packet.tick]
             stages = self._stages[packet.stream]
-            self._counts[packet.stream].sent += packet.rows * len(path.keepers) * len(stages)
+            self._counts[packet.stream].kept += packet.rows * len(path.keepers) * len(stages)
             probing = path.hops[0].hosts if path.hops else []
             for stage, host in product(sorted(stages), path.keepers):
                 if stage or host not in probing:

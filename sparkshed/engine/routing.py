@@ -102,6 +102,7 @@ class _Notes:
         lanes: The lanes that know it.
         told: Number of the last thing that the driver told it.
         matches: How many rows of each stream match one of another, as the driver told it.
+        shares: What a copy of a row of each stream counts for.
     """
 
     marks: dict[str, str]
@@ -111,20 +112,28 @@ class _Notes:
     lanes: list[int] = field(default_factory=list)
     told: int = 0
     matches: list[list[float]] | None = None
+    shares: list[float] | None = None
 
 
 @dataclass(slots=True)
 class _Counts:
-    """One stream in a micro-batch: its rows, those that came too late, and copies that were sent."""
+    """One stream in a micro-batch.
+
+    Attributes:
+        arrived: Its rows.
+        late: Those that came too late.
+        kept: Copies that hosts keep.
+        sent: Copies that were sent, those that are looked up only, too.
+    """
 
     arrived: int = 0
     late: int = 0
+    kept: int = 0
     sent: int = 0
 
-    @property
-    def share(self) -> float:
-        """What a copy counts for."""
-        return (self.arrived - self.late) / self.sent if self.sent else 1.0
+    def share(self, former: float) -> float:
+        """What a copy counts for; as before, if there are none."""
+        return (self.arrived - self.late) / self.kept if self.kept else former
 
 
 class Routing(ABC):
@@ -165,8 +174,7 @@ class Routing(ABC):
         if own is not None:
             self._forget(self._ticks.of(own))
         yield from self._routed([timely for packet in rows if (timely := self._in_time(packet, own))])
-        self._take(told)
-        yield from self._told(own)
+        yield from self._told(own, renewed=self._take(told))
         notes.table = self._table()
         self._notebook.save(json.dumps(self._notes_as_json(), separators=(",", ":")).encode())
 
@@ -226,41 +234,49 @@ class Routing(ABC):
 
     def _sent(self, packet: Packed, host: int, *, lane: int = 0, stage: int = 0, header: str = "") -> Sent:
         self._bytes[host] += len(packet.blob)
+        self._counts[packet.stream].sent += packet.rows
         return Sent(lane * self._plan.hosts.count + host, packet.stream, packet.blob, stage, header)
 
-    def _take(self, told: Mapping[str, Any] | None) -> None:
+    def _take(self, told: Mapping[str, Any] | None) -> bool:
         """Keep a new decision for the hosts, for those also that have nothing to do yet."""
         notes, decision = self._notes, None if told is None else told["decision"]
-        if decision is not None and (
-            notes.decision is None or notes.decision["version"] < decision["version"]
-        ):
-            notes.decision, notes.lanes = decision, []
+        last = None if notes.decision is None else notes.decision["version"]
+        if decision is None or (last is not None and decision["version"] <= last):
+            return False
+        notes.decision = decision
+        return True
 
-    def _told(self, watermark: int | None) -> Iterator[Sent]:
+    def _told(self, watermark: int | None, *, renewed: bool) -> Iterator[Sent]:
         """What every host must know, whether it has rows or not."""
         notes, count = self._notes, self._plan.hosts.count
         places = self._places()
-        lanes = sorted({lane for lane, _ in places})
-        fresh = set(lanes) - set(notes.lanes)
-        notes.lanes = lanes
-        shares = [counts.share for counts in self._counts]
-        for place, host in product(places, range(count)):
+        lanes = {lane for lane, _ in places}
+        ignorant = lanes if renewed else lanes - set(notes.lanes)
+        # Lanes that are left hear of the watermark once more, by which all of their rows are gone.
+        left = [(lane, 0) for lane in sorted(set(notes.lanes) - lanes)]
+        notes.lanes = sorted(lanes)
+        former = notes.shares or [1.0] * len(self._counts)
+        notes.shares = [own.share(last) for own, last in zip(self._counts, former, strict=True)]
+        told = {"watermark": watermark, "shares": notes.shares, "counts": None}
+        plain, decision = json.dumps(told).encode(), json.dumps({"decision": notes.decision}).encode()
+        counted = {
+            **told,
+            "counts": [[own.arrived, own.late] for own in self._counts],
+            "routing": self._report(),
+        }
+        for place, host in product([*places, *left], range(count)):
             lane, stage = place
             number = lane * count + host
-            if notes.decision is not None and lane in fresh:
-                yield Sent(number, DECISION, json.dumps({"decision": notes.decision}).encode(), stage)
-            told: dict[str, Any] = {"watermark": watermark, "shares": shares, "counts": None}
-            if host == 0 and place == places[0]:
-                told["counts"] = [[own.arrived, own.late] for own in self._counts]
-                told["routing"] = self._report()
-            yield Sent(number, TOLD, json.dumps(told).encode(), stage)
+            if notes.decision is not None and lane in ignorant:
+                yield Sent(number, DECISION, decision, stage)
+            first = host == 0 and place == places[0]
+            yield Sent(number, TOLD, json.dumps(counted).encode() if first else plain, stage)
 
     def _report(self) -> dict[str, Any]:
         """What the driver must know to tell more."""
         return self._figures() | {
             "sent": sum(own.sent for own in self._counts),
             "bytes": self._bytes,
-            "told": self._notes.told,
             "seconds": self._clock() - self._began,
         }
 

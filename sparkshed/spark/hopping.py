@@ -23,6 +23,8 @@ from sparkshed.spark.grouping import GROUP, STREAM
 
 #: In the place of the number of a stream: partial results.
 PARTIAL = -1
+#: Copies of partial results that are made at a time.
+_PIECE = 1 << 17
 _ANY = (Span(INT64_MIN, INT64_MAX),)
 
 
@@ -83,14 +85,14 @@ def hopper(spec: JoinSpec, layout: Layout, number: int) -> Callable[[Any], Itera
         copies = last - first + 1
         picks = np.repeat(np.arange(partials.size), copies)
         groups = np.arange(len(picks)) - np.repeat(np.cumsum(copies) - copies, copies) + first.take(picks)
-        plain = operator.snapshot(partials.select(picks))
-        names = [name_of(*map(int, name.split("."))) for name in plain.column_names]
-        fixed = [
-            pa.array(groups.astype(np.int32)),
-            pa.array(np.full(len(picks), PARTIAL, np.int32)),
-        ]
-        joined = pa.table([*fixed, *plain.columns], names=[GROUP, STREAM, *names])
-        yield from joined.combine_chunks().to_batches()
+        for begin in range(0, len(picks), _PIECE):
+            piece = slice(begin, begin + _PIECE)
+            plain = operator.snapshot(partials.select(picks[piece]))
+            names = [name_of(*map(int, name.split("."))) for name in plain.column_names]
+            own = pa.array(groups[piece].astype(np.int32))
+            fixed = [own, pa.array(np.full(len(own), PARTIAL, np.int32))]
+            joined = pa.table([*fixed, *plain.columns], names=[GROUP, STREAM, *names])
+            yield from joined.combine_chunks().to_batches()
 
     def _segments(partials: Partials, target: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         cuts = np.array(layout.cuts, np.int64)

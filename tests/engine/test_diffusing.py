@@ -123,6 +123,16 @@ def plan_of(spec, hosts: int, router: RouterPlan, **changes) -> StreamingPlan:
     )
 
 
+def orders_of(spec, origin: int) -> list[tuple[int, ...]]:
+    """Those that no hop of is a cross product."""
+    others = [own for own in range(len(spec.streams)) if own != origin]
+    return [
+        order
+        for order in permutations(others)
+        if all((origin, frozenset((origin, *order[:n])), own) in spec.hops for n, own in enumerate(order))
+    ]
+
+
 def any_told(rng: Random, number: int, hosts: int, m: int) -> dict:
     routing = {
         "number": number,
@@ -144,7 +154,11 @@ def test_all_hosts_find_together_what_one_host_finds(seed, m, kind):
     if kind == "atr":
         router = replace(aligned_plan(spec.bounds, spec.basic, hosts), length=rng.choice([1, 3]))
     else:
-        orders = tuple((order,) for order in spec.orders)
+        orders = tuple(
+            tuple(dict.fromkeys((order, *rng.sample(others, min(len(others), rng.randrange(3))))))
+            for origin, order in enumerate(spec.orders)
+            for others in (orders_of(spec, origin),)
+        )
         router = coordinated_plan(spec.basic, orders)
     cluster = Cluster(plan_of(spec, hosts, replace(router, tick=rng.choice([1, 2, 10]))))
     exact, whole, found, arrived = JoinOperator(spec), Counter(), Counter(), 0
@@ -208,6 +222,58 @@ def test_a_router_refuses_the_table_of_another_plan():
     other = replace(one, hosts=replace(one.hosts, count=6))
     with pytest.raises(CheckpointError, match="diffuse=atr:5"):
         routing_of(other, notebook, lambda: 0.0)
+
+
+@pytest.mark.parametrize("kind", ["atr", "ctr"])
+def test_rows_are_routed_alike_in_whatever_order_they_come(kind):
+    rng, spec = Random(4), camera_join(3).spec
+    own = aligned_plan(spec.bounds, spec.basic, 5)
+    if kind == "ctr":
+        own = coordinated_plan(spec.basic, tuple((order,) for order in spec.orders))
+    plan, notebooks = plan_of(spec, 5, own), (Notebook(), Notebook())
+    for number, batch in enumerate(cut_by_time(cameras(20, 20.0), 20, 4), 1):
+        rows = [one for stream, table in batch.items() for one in packed(table, stream, plan)]
+        told = any_told(rng, number, 5, 3)
+        sent = []
+        for notebook in notebooks:
+            rng.shuffle(rows)
+            sent.append(Counter(routing_of(plan, notebook, lambda: 0.0).process(rows, told, None)))
+        assert sent[0] == sent[1]
+        assert notebooks[0].notes == notebooks[1].notes
+
+
+def test_copies_of_rows_that_expire_count_as_parts_in_batches_without_rows():
+    spec = camera_join(2).spec
+    cluster = Cluster(plan_of(spec, 3, aligned_plan(spec.bounds, spec.basic, 3), expires=True))
+    (batch,) = cut_by_time(cameras(10, 20.0), 10, 10)
+    batch = {stream: batch[stream] for stream in range(2)}
+    cluster.step(Random(1), batch)
+    start = int(batch[0].column("ts").cast(pa.int64())[0].as_py())
+    cluster.step(Random(1), {}, None, start + 1000 * SECOND)
+    for stream, table in batch.items():
+        assert sum(own.streams[stream]["expired"] for own in cluster.reports) == pytest.approx(table.num_rows)
+    assert sum(own.rows for own in cluster.reports) == 0
+
+
+@pytest.mark.parametrize("seconds", [25, 40])
+def test_hosts_of_an_era_that_is_over_keep_nothing(seconds):
+    rng, spec = Random(2), camera_join(3).spec
+    cluster = Cluster(plan_of(spec, 3, aligned_plan(spec.bounds, spec.basic, 3), expires=True))
+    tables = cameras(200, 5.0)
+    start = min(int(t.column("ts").cast(pa.int64())[0].as_py()) for t in tables)
+    lanes = []
+    for number, batch in enumerate(cut_by_time(tables, 200, seconds)):
+        told = any_told(rng, 1, 3, 3) if number == 1 else None
+        if told:
+            told["routing"]["master"] = 2 if cluster.plan.hosts.master != 2 else 1
+        watermark = start + seconds * (number - 1) * SECOND
+        cluster.step(rng, batch, told, watermark)
+        lanes.append({own.host // 3 for own in cluster.reports})
+    over = max(number for number, own in enumerate(lanes) if own == {0, 1})
+    assert 1 < over < 8
+    assert lanes[over + 1 :] == [{1}] * (len(lanes) - over - 1)
+    left = [store.pieces for (host, _), store in cluster.stores.items() if host < 3]
+    assert left == [{}, {}, {}]
 
 
 def test_stages_hold_what_is_probed_in_them_only():

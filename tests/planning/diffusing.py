@@ -12,6 +12,8 @@ from sparkshed.planner.diffusion.aligned import AlignedRouter
 from sparkshed.planner.diffusion.coordinated import CoordinatedRouter
 from sparkshed.planner.diffusion.ticks import Bounds, Ticks
 
+FAR = 10**12
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -66,13 +68,17 @@ class World:
         world, late = World(bounds), rng.choice([0, 5, 20])
         values, clock, number = rng.choice([1, 1, 2]), 0, 0
         rates = [rng.choice([1, 3, 6] if m < 4 else [1, 2]) for _ in range(m)]
+        # Clocks that are wrong by years, before there is a watermark and after it.
+        wrong, unmarked = rng.choice([0.0, 0.0, 0.1]), rng.choice([0, 3, 9])
         for batch in range(rng.randrange(1, 10)):
-            world.watermarks.append(clock - late)
+            world.watermarks.append(-FAR * 2 if batch < unmarked else clock - late)
             step = rng.choice([1, 5, 10, 20, 100])
             rows = []
             for stream in range(m):
                 for _ in range(rng.randrange(rates[stream] + 1)):
                     time = rng.randrange(max(0, clock - late), clock + step)
+                    if rng.random() < wrong:
+                        time += rng.choice([-FAR, FAR]) if batch < unmarked else FAR
                     rows.append(Row(stream, time, rng.randrange(values), batch, number))
                     number += 1
             clock += step

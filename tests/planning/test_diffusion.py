@@ -183,6 +183,23 @@ def test_a_segment_that_nobody_has() -> None:
         cover(0b100, {0: 0b011}, {0: 1.0})
 
 
+def test_ticks_that_are_far_apart_take_no_room() -> None:
+    router = CoordinatedRouter(WINDOW, 4, [[[1, 2]], [[0, 2]], [[0, 1]]])
+    backlog = [(stream, tick) for tick in range(10**9, 10**9 + 500) for stream in range(3)]
+    paths = router.route([(1, 0), *backlog, (2, 10**15)])
+    assert paths[1, 0].hops == paths[2, 10**15].hops == ()
+    for own in router._places:
+        assert max(bits.bit_length() for bits in own.having.values()) <= len(own.ticks) <= 501
+    # Rows of a batch meet those of their own tick and of earlier ones; the later ones come to meet them.
+    first, second = paths[0, 10**9 + 100].hops
+    for hop in (first, second):
+        runs = sorted(run for own in hop.answers.values() for run in own)
+        assert [begin for begin, _ in runs] == [10**9 + 96, *(end + 1 for _, end in runs[:-1])]
+        assert runs[-1][1] == 10**9 + 100
+    router.forget(10**9)
+    assert router.size == 3 * 500 + 1
+
+
 def test_hosts_of_the_hop_before_are_used_again() -> None:
     router = CoordinatedRouter(WINDOW, 12, [[[1, 2]], [[0, 2]], [[0, 1]]])
     fresh, used = [0, 0], set()

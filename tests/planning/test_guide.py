@@ -103,6 +103,25 @@ def test_matches_are_told_to_where_partial_results_travel() -> None:
     assert told[0]["matches"] == [[1.0, 0.25, 4.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
 
 
+def test_what_was_met_long_ago_counts_for_less() -> None:
+    own = guide("ctr")
+    run(own, 10 * ADAPT, report(0, 0.9, (9, 9, 9), met=[[0, 1, 10, 10]]), report(1, 0.1))
+    told = run(own, 40 * ADAPT, report(0, 0.9, (9, 9, 9), met=[[0, 1, 10, 0]]), report(1, 0.1), start=99.0)
+    assert told[0]["matches"][0][1] > 0.8
+    assert told[-1]["matches"][0][1] < 0.05
+    later = guide("ctr")
+    later.resume(told[0])
+    (again, *_) = run(later, ADAPT + 1, report(0, 0.9, (9, 9, 9)), report(1, 0.1))
+    assert again["matches"][0][1] == pytest.approx(told[0]["matches"][0][1], rel=1e-2)
+
+
+def test_a_master_that_the_router_could_not_take_is_told_again() -> None:
+    own = guide(hosts=20)
+    first = report(0, 1.0, (9, 90, 9), routing={"bytes": [0] * 20, "master": 0})
+    told = run(own, 4 * ADAPT, first, *(report(host, 1.0) for host in range(1, 20)))
+    assert [own["master"] for own in told] == [1, 1, 1]
+
+
 def test_a_later_run_goes_on() -> None:
     own = guide()
     (told,) = run(own, ADAPT + 1, report(0, 0.9, (9, 9, 9)), report(1, 0.3))

@@ -131,7 +131,7 @@ def restless(rng: Random) -> Callable[..., dict[str, Any] | None]:
             "number": self._number,
             "loads": [rng.random() for _ in range(hosts)],
             "length": rng.choice([1, 3, 10]),
-            "master": rng.randrange(m),
+            "master": rng.choice([own for own in range(m) if not self._plan.static[own]]),
             "matches": [[3 * rng.random() for _ in range(m)] for _ in range(m)],
             "climber": self._climber.notes(),
         }

@@ -78,3 +78,19 @@ def test_tables_do_not_travel(enabled, tmp_path):
     as_streams(enabled, tmp_path, ["a", "c"])
     with pytest.raises(PlanError, match="`b` is a table"):
         enabled.sql(THREE.format(hint="/*+ SHED(exact, 'diffuse=ctr') */"))
+
+
+def test_rows_of_a_table_are_on_every_host(enabled, tmp_path, monkeypatch):
+    spark, rng = enabled, Random(6)
+    for number, name in enumerate("abc"):
+        write(tmp_path / name, rows_of(rng, number, 200, 20), [20] * 9)
+    as_tables(spark, tmp_path, list("abc"))
+    whole = multiset(spark.sql(THREE.format(hint="")))
+    as_streams(spark, tmp_path, ["a", "c"])
+    monkeypatch.setattr(Guide, "observe", restless(rng))
+    frame = spark.sql(THREE.format(hint="/*+ SHED(exact, 'diffuse=atr:3') */"))
+    query = frame.writeStream.format("memory").queryName("beside_a_table").trigger(availableNow=True)
+    query = query.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.awaitTermination()
+    assert multiset(spark.table("beside_a_table")) == whole
+    assert sum(whole.values()) > 100

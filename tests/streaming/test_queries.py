@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import time
@@ -429,13 +430,35 @@ def test_only_the_user_can_write_decisions():
         assert [row[:2] for row in rows] == [(3, -1), (0, -1)]
         assert offset["version"] == 1
         assert list(reader.read(offset)[0]) == []
-        assert [row[2] for row in reader.readBetweenOffsets({}, offset)] == [b'{"z": 1}'] * 2
+        replayed = [json.loads(row[2]) for row in reader.readBetweenOffsets({}, offset)]
+        assert replayed == [{"decision": {"z": 1}, "routing": None}] * 2
         Path(channel.path).chmod(0o770)
         with pytest.raises(PermissionError, match="TMPDIR"):
             reader.read({})
     finally:
         channel.close()
     assert not Path(channel.path).exists()
+
+
+def test_a_later_run_keeps_what_a_router_was_told():
+    channel = Channel()
+    channel.open()
+    try:
+        decision, routing = {"version": 4}, {"number": 7}
+        former = {"version": 9, "decision": decision, "routing": routing, "remembered": {"x": 1}}
+        first = {"version": 0, "decision": {"version": 0}, "routing": None, "remembered": None}
+        reader = ControlReader(channel.path, [0])
+        assert list(reader.read(former)[0]) == []
+        assert channel.resumed() == former
+        channel.publish(first)
+        rows, offset = reader.read(former)
+        # The first decision of a run is newer than the last one of the run before.
+        told = {"decision": {"version": 5}, "routing": routing}
+        assert [json.loads(blob) for *_, blob in rows] == [told]
+        assert offset == {**first, **told, "version": 10}
+        assert list(reader.read(offset)[0]) == []
+    finally:
+        channel.close()
 
 
 @pytest.mark.parametrize("strategy", ["gdj", "lru"])

@@ -106,7 +106,7 @@ class ControlReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
             # This run begins with a decision of its own, whatever the last one left.
             former = (start.get("decision") or {"version": 0})["version"]
             decision = {**newest["decision"], "version": former + 1}
-            newest = {**newest, "version": last + 1, "decision": decision}
+            newest = {**newest, "version": last + 1, "decision": decision, "routing": start.get("routing")}
         if newest is None or newest["version"] <= last:
             return iter(()), start
         self._began = True

@@ -81,7 +81,9 @@ def _joined(
     """What the hosts put out: each joins all of its rows, or hosts hand partial results on to each other."""
     own = cloudpickle.dumps(plan.of_hosts)
     if plan.hosts.routing != "ctr":
-        return _stage(whole, ShedJoinProcessor(own, name, keys, expires=plan.expires), EMITTED, tables)
+        # A router tells the watermark.
+        expires = plan.expires and plan.hosts.router is None
+        return _stage(whole, ShedJoinProcessor(own, name, keys, expires=expires), EMITTED, tables)
     last = len(plan.spec.streams) - 2
     for stage in range(last + 1):
         processor = RelayProcessor(own, name, keys, stage, last=stage == last)
