@@ -148,13 +148,14 @@ class StreamingPlan:
             "hosts": self.hosts.mark,
             "strategy": _mark(None if self.shedding is None else self.shedding.strategy),
             "memory": _mark(None if self.shedding is None else self.shedding.buffering),
+            "rows of a window": _mark(spec.rows),
             "joins that share the memory": _mark(beside or None),
         }
 
 
 def _conditions(spec: JoinSpec) -> list[str]:
     """What a join compares, in words that do not depend on its orders."""
-    hops = [hop for direction in spec.directions for hop in direction.hops]
+    hops = spec.hops.values() or [hop for direction in spec.directions for hop in direction.hops]
     checks = {check.text for hop in hops for check in hop.checks}
     return sorted(checks | {str(form) for hop in hops for form in hop.kernel.forms})
 

@@ -10,9 +10,10 @@ from sparkshed.planner.hosting import MOST_ORDERS, choose_hosts, orders_of
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.logical import ShedJoin
 from sparkshed.planner.planner import plan_join
-from sparkshed.planner.streaming import Hosts
+from sparkshed.planner.streaming import Hosts, StreamingPlan
 from sparkshed.sql.errors import PlanError
 from sparkshed.sql.hint import Diffusion
+from sparkshed.sql.options import OPTIONS
 
 
 def planned(*predicates, streams: int = 3, options=None, **known) -> ShedJoin:
@@ -87,3 +88,16 @@ def test_some_orders_of_many_are_looked_at() -> None:
     orders = orders_of(own)
     assert [len(set(found)) for found in orders] == [MOST_ORDERS] * 6
     assert tuple(found[0] for found in orders) == own.orders
+
+
+def test_orders_may_change_while_a_checkpoint_is_in_use() -> None:
+    predicates = [equal(0, 1), band(1, 2, -1, 1), equal(0, 2, 2)]
+    marks, found = [], []
+    for text in ("a:b>c; b:a>c; c:b>a", "a:c>b; b:c>a; c:a>b"):
+        options = {"order": OPTIONS["order"].parse(text)}
+        block = plan(*predicates, streams=3, options=options).block
+        spec = plan_join(block, assumed(block), Resources(4), streaming=True).physical.spec
+        found.append(spec.orders)
+        marks.append(StreamingPlan(spec, Hosts(1), None, False, (False,) * 3).marks)
+    assert found == [((1, 2), (0, 2), (1, 0)), ((2, 1), (2, 0), (0, 1))]
+    assert marks[0] == marks[1]

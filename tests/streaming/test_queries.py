@@ -276,6 +276,35 @@ def test_another_query_on_the_same_checkpoint_is_refused(short):
         start(spark.sql(changed), folder)
 
 
+def test_a_checkpoint_in_the_place_that_the_session_names(short):
+    spark, folder, _ = short
+    home = "spark.sql.streaming.checkpointLocation"
+    spark.conf.set(home, str(folder / "home"))
+    try:
+        for again in range(2):
+            frame = spark.sql(TEXT.format(hint=hint("exact")))
+            writer = frame.writeStream.format("noop").queryName("named").trigger(availableNow=True)
+            finished(writer.start(), again=bool(again))
+        assert (folder / "home" / "named" / "sparkshed.json").exists()
+        changed = spark.sql(TEXT.replace("<= 2", "<= 3").format(hint=hint("exact")))
+        with pytest.raises(sparkshed.PlanError, match="differs in its `join conditions`"):
+            changed.writeStream.format("noop").queryName("named").trigger(availableNow=True).start()
+    finally:
+        spark.conf.unset(home)
+
+
+def test_what_may_change_and_what_may_not(short):
+    spark, folder, whole = short
+    finished(start(spark.sql(TEXT.format(hint=hint("grubjoin"))), folder))
+    # The condition that a message about a NULL time asks for.
+    other = TEXT.replace(W, f"{W} AND a.ts IS NOT NULL").format(hint=hint("grubjoin"))
+    finished(start(spark.sql(other), folder), again=True)
+    two = "SELECT {} a.id i, b.id j FROM a JOIN b ON a.k = b.k"
+    finished(start(spark.sql(two.format(hint("dual", "rows=40"))), folder / "rows"))
+    with pytest.raises(sparkshed.PlanError, match="differs in its .*`rows of a window`"):
+        start(spark.sql(two.format(hint("dual", "rows=50"))), folder / "rows")
+
+
 def test_a_join_of_other_relations_is_refused_before_it_starts(short):
     """Sources in another order or number, which Spark itself has no clear words for."""
     spark, folder, _ = short

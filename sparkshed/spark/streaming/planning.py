@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sparkshed.planner.assumptions import assumed
@@ -18,7 +19,7 @@ from sparkshed.planner.streaming import StreamingPlan
 from sparkshed.spark.inputs import Inputs
 from sparkshed.spark.streaming.watermarks import has_watermark, shape_of
 from sparkshed.spark.warning import warn_user
-from sparkshed.sql.block import JoinBlock
+from sparkshed.sql.block import JoinBlock, Stream
 from sparkshed.sql.errors import listing
 
 
@@ -39,10 +40,17 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
         regain=0 if stateful or not expires else _longest(planned.logical),
         expires=expires,
         waits=stateful,
-        filters=tuple(stream.filters for stream in block.streams),
+        filters=tuple(tuple(_narrowing(stream)) for stream in block.streams),
         loads=loads,
     )
     return replace(planned, physical=replace(planned.physical, streaming=streaming))
+
+
+def _narrowing(stream: Stream) -> Iterator[str]:
+    """The filters of a stream but for the one that its time is not NULL: no such row is kept anyway."""
+    for text in stream.filters:
+        if text.replace("`", "").lower() != f"{stream.time_text} is not null".replace("`", "").lower():
+            yield text
 
 
 def _shedding(plan: ShedJoin, planned: Planned, hosts: int) -> Shedding | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import datetime
 from json import loads
 from typing import Any
 
-import pandas as pd
 from pyspark.sql.streaming import StreamingQuery
 
 from sparkshed.planner.completeness import Completeness
@@ -45,7 +43,7 @@ class Run:
     def __init__(
         self, plan: StreamingPlan, channel: Channel | None, boost: float, trigger: Mapping[str, Any]
     ) -> None:
-        """Be ready for a query that starts with a trigger."""
+        """Be ready for a query that starts with a trigger, whose `processingTime` is in seconds."""
         self.id: str | None = None
         self.query: StreamingQuery | None = None
         self.over = threading.Event()
@@ -64,9 +62,7 @@ class Run:
         # Nothing arrives while everything that is there is joined, so there is no load to follow.
         self._unhurried = bool(trigger.get("availableNow") or trigger.get("once"))
         if self.loop is not None and (interval := trigger.get("processingTime")):
-            # Spark understands more intervals than pandas; those leave the default.
-            with suppress(ValueError):
-                self.loop.throttle.interval = max(_SHORTEST, pd.Timedelta(interval).total_seconds())
+            self.loop.throttle.interval = max(_SHORTEST, interval)
 
     def keep(self, journal: Journal) -> None:
         """Write down what happens from now on, and what happened before anybody knew where."""

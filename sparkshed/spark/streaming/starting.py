@@ -42,6 +42,7 @@ _PLAIN = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBased
 PLAIN_FILES = {_FILES: _PLAIN}
 _HOME = "spark.sql.streaming.checkpointLocation"
 _CHECKPOINT = "checkpointlocation"
+_INTERVAL = "processingTime"
 _PLACES = (_CHECKPOINT, "path")
 #: Milliseconds to wait for the sources of a query.
 _PATIENCE = 10_000
@@ -69,6 +70,17 @@ def _remembering(original: Callable[..., Any]) -> Callable[..., Any]:
     return trigger
 
 
+def _naming(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Remember the name of the query."""
+
+    @functools.wraps(original)
+    def name(self: Any, queryName: str) -> Any:
+        self._shed_name = queryName
+        return original(self, queryName)
+
+    return name
+
+
 def _locating(original: Callable[..., Any]) -> Callable[..., Any]:
     """Remember where checkpoint and results go, whether `option` or `options` says so."""
     signature = inspect.signature(original)
@@ -93,13 +105,19 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         controllers = controllers_of(shape.metrics)
         if not controllers:
             return original(self, *args, **kwargs)
-        trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         session = self._df.sparkSession
+        trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
+        if trigger.get(_INTERVAL):
+            trigger[_INTERVAL] = _seconds(session, str(trigger[_INTERVAL]))
         given = signature.bind(self, *args, **kwargs).arguments
         told = {**given, **given.get("options", {})}
         found = {key.lower(): str(value) for key, value in told.items() if key.lower() in _PLACES and value}
         places = {**getattr(self, "_shed_places", {}), **found}
         location = places.get(_CHECKPOINT)
+        home, named = session.conf.get(_HOME, None), told.get("queryName", getattr(self, "_shed_name", None))
+        if location is None and home and named:
+            # So Spark has it.
+            location = f"{home}/{named}"
         if location:
             claim(session, location, [own.plan for own in controllers])
         listen(session)
@@ -122,8 +140,15 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     return start
 
 
+def _seconds(session: SparkSession, interval: str) -> float:
+    """An interval as Spark reads it."""
+    jvm: Any = session._jvm
+    return int(jvm.org.apache.spark.sql.streaming.Trigger.ProcessingTime(interval).intervalMs()) / 1000
+
+
 _WRAPPED = {
     "trigger": _remembering,
+    "queryName": _naming,
     "option": _locating,
     "options": _locating,
     "start": _starting,
