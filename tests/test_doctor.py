@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
-from sparkshed.cli import doctor
+from sparkshed.cli import doctor, spark_checks
 from sparkshed.cli.checks import (
     REQUIREMENTS,
     Check,
@@ -207,6 +208,14 @@ def test_last_line_without_a_message():
 
 def test_workers_run(spark):
     assert check_workers(spark, "python").status == "ok"
+
+
+def test_workers_with_another_version_are_found(spark, monkeypatch):
+    monkeypatch.setattr(spark_checks, "version", lambda _: "9.9")
+    check = check_workers(spark, "python")
+    assert check.status == "FAIL"
+    assert re.fullmatch(r"ValueError: workers have sparkshed \S+, this process has 9.9", check.found)
+    assert "install the same sparkshed" in check.fix
 
 
 def test_state_store_runs(spark):

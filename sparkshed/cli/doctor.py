@@ -42,7 +42,7 @@ def running_checks(found: Sequence[Check], env: Mapping[str, str]) -> list[Check
         return [Check("spark", "FAIL", f"not started, because of {' and '.join(broken)}", "fix that first")]
     python = env.get("PYSPARK_PYTHON") or sys.executable
     try:
-        with local_session("local[2]", worker_python=python) as spark:
+        with local_session("local[2]", worker_python=python, quiet=True) as spark:
             return [
                 Check("spark", "ok", f"{spark.version} started"),
                 check_workers(spark, sys.executable),

@@ -17,8 +17,8 @@ from sparkshed.cli.errors import CliError
 #: Each command is a module of this package; the text is its line in the help.
 COMMANDS = {
     "doctor": "check Java, Python, packages, workers and the state store",
-    "demo": "join three camera streams and compare with plain Spark",
-    "sql": "run a statement over files",
+    "demo": "three live camera streams, with a burst that is shed, beside shedding at random",
+    "sql": "run a statement over files, or over folders as streams",
     "explain": "show the plan of a statement",
     "monitor": "watch a streaming join that runs in any process",
     "report": "write what a streaming join did as an HTML page",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,25 +36,29 @@ def attempt(name: str, job: Callable[[], str], fix: str) -> Check:
 
 
 def check_workers(spark: SparkSession, executable: str) -> Check:
-    """Whether Python workers run and have Arrow."""
+    """Whether Python workers run, and have Arrow and the same sparkshed as this process."""
 
-    def double(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def versions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from importlib import import_module
+        from importlib.metadata import version
+
         import pyarrow
-        import pyarrow.compute
 
+        import_module("sparkshed.engine.operator")
         for batch in batches:
-            column = pyarrow.compute.multiply(batch.column(0), 2)
-            yield pyarrow.RecordBatch.from_arrays([column], names=["twice"])
+            column = pyarrow.array([version("sparkshed")] * batch.num_rows)
+            yield pyarrow.RecordBatch.from_arrays([column], names=["version"])
 
     def job() -> str:
-        rows = spark.range(4).mapInArrow(double, "twice bigint").collect()
-        values = sorted(row.twice for row in rows)
-        if values != [0, 2, 4, 6]:
-            msg = f"ValueError: a mapInArrow job returned {values}"
+        rows = spark.range(4).mapInArrow(versions, "version string").collect()
+        found, own = sorted({row.version for row in rows}), version("sparkshed")
+        if found != [own]:
+            msg = f"ValueError: workers have sparkshed {' and '.join(found)}, this process has {own}"
             raise ValueError(msg)
-        return "a mapInArrow job ran"
+        return f"a mapInArrow job ran, with sparkshed {own}"
 
-    return attempt("python workers", job, f"export PYSPARK_PYTHON={executable}")
+    fix = f"export PYSPARK_PYTHON={executable}, or install the same sparkshed in the Python of the workers"
+    return attempt("python workers", job, fix)
 
 
 def check_state_store(spark: SparkSession) -> Check:
