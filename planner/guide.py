@@ -7,15 +7,13 @@ from typing import Any
 
 from sparkshed.planner.diffusion.climbing import Climber
 from sparkshed.planner.diffusion.loads import Usage, uneven
-from sparkshed.planner.diffusion.overhead import Flow, aligned, best_master, reach_of
+from sparkshed.planner.diffusion.overhead import Flow, next_master, reach_of
 from sparkshed.planner.diffusion.plan import width_of
 from sparkshed.planner.diffusion.ticks import Ticks
 from sparkshed.planner.streaming import Report, StreamingPlan
 
 #: Seconds between two looks at the loads, where nothing else says how many.
 ADAPT = 5.0
-#: Another master has to send less than this share of the copies.
-_CLEARLY = 0.8
 #: Loads that differ by less than this, as a coefficient of variation, are left alone.
 _EVEN = 0.05
 #: What matches count for a look later.
@@ -110,13 +108,10 @@ class Guide:
 
     def _changed_master(self, seconds: float) -> bool:
         length = self._length * self._router.tick / _SECOND
-        flow, hosts = self._flow(seconds), self._plan.hosts.count
         streams = [stream for stream, static in enumerate(self._plan.static) if not static]
-        best, last = best_master(flow, length, hosts, streams), aligned(flow, self._master, length, hosts)
-        if aligned(flow, best, length, hosts) >= _CLEARLY * last:
-            return False
-        self._master = best
-        return True
+        former, hosts = self._master, self._plan.hosts.count
+        self._master = next_master(self._flow(seconds), former, length, hosts, streams)
+        return self._master != former
 
     def _flow(self, seconds: float) -> Flow:
         bounds = self._plan.spec.bounds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 
 from sparkshed.planner.cost import plan_direction, work
-from sparkshed.planner.diffusion.coordinated import SPREAD
+from sparkshed.planner.diffusion.coordinated import spread_of
 from sparkshed.planner.diffusion.overhead import Flow, aligned, coordinated, reach_of
 from sparkshed.planner.diffusion.plan import aligned_plan, coordinated_plan
 from sparkshed.planner.graph import JoinGraph
@@ -87,7 +87,7 @@ def _loads(plan: ShedJoin, found: dict[str, Hosts], *, relayed: bool) -> dict[st
     loads["atr"] = (rows + copies) / count * ROW_COST + join + _routed(rows, copies)
     if relayed:
         stages = len(plan.names) - 1
-        sent = coordinated(flow, plan.orders, float(min(SPREAD, count)), 1.0)
+        sent = coordinated(flow, plan.orders, float(spread_of(count)), 1.0)
         loads["ctr"] = (rows + sent) * stages / count * ROW_COST + join + _routed(rows, sent)
     return loads
 

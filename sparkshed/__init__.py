@@ -61,6 +61,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """All that is exported, used already or not."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import an exported name on first use."""
     if name not in _EXPORTS:

@@ -33,6 +33,7 @@ from sparkshed.sql.times import (
 )
 from sparkshed.sql.types import TIMES
 from sparkshed.sql.typing import Typer, is_key_type
+from sparkshed.sql.unbound import refuse_unbound
 
 #: Common functions that need no question to Spark.
 _DETERMINISTIC = (
@@ -140,6 +141,8 @@ class _Analysis:
         self._choose_times(timed)
         for conjunct in joining:
             self._classify(conjunct, gaps[id(conjunct)])
+        if not self._of_rows:
+            refuse_unbound(self._scope, self.bounds, self.times, joining)
 
     def _refuse_changing_ctes(self) -> None:
         """A WITH query that changes from run to run would give each stream other rows."""

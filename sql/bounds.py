@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-from sparkshed.sql.errors import BoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +53,6 @@ class BoundMatrix:
             never = tuple(tuple(-1 if i != k else 0 for k in range(streams)) for i in range(streams))
             return BoundMatrix(never, empty=True)
         return BoundMatrix(tuple(map(tuple, at)))
-
-    def check(self, names: Sequence[str], times: Sequence[str | None]) -> None:
-        """Refuse pairs with no bound in either direction, naming the predicate to add."""
-        for i in range(len(self.at)):
-            for k in range(i):
-                if self.at[i][k] is None and self.at[k][i] is None:
-                    left, right = times[k] or f"{names[k]}.ts", times[i] or f"{names[i]}.ts"
-                    msg = (
-                        f"no time bound links `{names[k]}` and `{names[i]}`. Add one, for example "
-                        f"{left} BETWEEN {right} - INTERVAL 20 SECONDS AND {right} + INTERVAL 20 SECONDS "
-                        f"(any <=, <, >=, > between TIMESTAMP or DATE columns, "
-                        f"with a constant interval of days or less)."
-                    )
-                    raise BoundError(msg)
 
     def window(self, stream: int) -> int | None:
         """Retention of a stream, `max_i w_ik`: how long a row can wait for the newest partner."""

@@ -222,7 +222,8 @@ OPTIONS: dict[str, Option] = {
             "basic",
             "a tenth of the longest window",
             "a duration such as `2 seconds` or `500 ms`",
-            "basic window length: the unit in which windows are stored, indexed and harvested",
+            "basic window length: the unit in which windows are stored, indexed and harvested; `exact` in "
+            "batch takes a longer one where a tenth holds fewer than 256 rows",
             STRATEGIES,
             duration,
         ),

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from argparse import ArgumentTypeError
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from streaming.feeds import two_streams
@@ -18,7 +22,9 @@ import sparkshed
 from sparkshed.bench.join import Timing, WrongResult, compare
 from sparkshed.cli import bench, demo, inputs, main
 from sparkshed.cli import sql as sql_command
+from sparkshed.cli.comparing import compare as compare_statement
 from sparkshed.cli.errors import CliError
+from sparkshed.cli.streams import register_streams
 
 
 def run_main(*argv: str) -> int:
@@ -48,7 +54,7 @@ def test_every_command_has_help(command, capsys):
         (["sql"], "one of the arguments FILE -e is required"),
         (["sql", "q.sql", "-e", "SELECT 1"], "not allowed with argument"),
         (["sql", "-e", "SELECT 1", "--table", "cam1"], "'cam1' is not NAME=PATH"),
-        (["sql", "-e", "SELECT 1", "--limit", "many"], "invalid int value: 'many'"),
+        (["sql", "-e", "SELECT 1", "--limit", "many"], "'many' is no number of rows"),
         (["explain", "-e", "SELECT 1", "--mode", "loud"], "invalid choice: 'loud'"),
         (["bench"], "required: name"),
         (["bench", "sort"], "invalid choice: 'sort'"),
@@ -283,6 +289,71 @@ def test_a_statement_beside_plain_spark(pair_of_folders, tmp_path):
     assert re.search(r"recall +100 %\nspeed +[\d.]+ times", done.stdout)
 
 
+COUNTS = PAIR.replace("a.id i, b.id j", "count(*) n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PAIR.format("exact").replace("/*+ SHED(exact) */", ""), "no SHED hint"),
+        (COUNTS.format("randomdrop, 'budget=0.3'"), "above the join is `Aggregate`"),
+        (PAIR.format("exact") + " LIMIT 3", "`GlobalLimit`"),
+    ],
+)
+def test_comparisons_that_say_nothing_are_refused(pair_of_folders, text, message, spark):
+    for name in "ab":
+        spark.read.parquet(str(pair_of_folders / name)).createOrReplaceTempView(name)
+    sparkshed.enable(spark)
+    try:
+        with pytest.raises(CliError, match=message):
+            compare_statement(spark, text)
+    finally:
+        sparkshed.disable(spark)
+
+
+def test_exact_aggregates_are_compared(pair_of_folders, spark, capsys):
+    for name in "ab":
+        spark.read.parquet(str(pair_of_folders / name)).createOrReplaceTempView(name)
+    sparkshed.enable(spark)
+    assert compare_statement(spark, COUNTS.format("exact")) == 0
+    assert re.search(r"with the hint +1 row in", capsys.readouterr().out)
+
+
+def test_all_rows_of_a_micro_batch_count_and_some_are_shown(pair_of_folders, tmp_path):
+    streams = [f"--stream={name}={pair_of_folders / name}" for name in "ab"]
+    words = ["sql", "-e", PAIR.format("exact"), *streams, "--watermark=ts 2 seconds", "--limit=3"]
+    done = command_line(*words, "--master=local[2]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (count,) = re.findall(r"^3 of (\d+) rows", done.stdout, re.M)
+    assert f"{count} results, 100 % of the true answer\n" in done.stderr
+    assert int(count) > 100
+
+
+def test_times_without_a_zone_can_have_a_watermark(spark, tmp_path):
+    table = pa.table({"ts": pa.array([0, 1_000_000], pa.timestamp("us")), "k": [1, 1]})
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        pq.write_table(table, tmp_path / name / "1.parquet")
+    args = argparse.Namespace(stream=[(name, tmp_path / name) for name in "ab"], watermark="ts 3 seconds")
+    register_streams(spark, args)
+    assert dict(spark.table("a").dtypes)["ts"] == "timestamp"
+
+
+def test_followed_streams_end_quietly_by_ctrl_c(pair_of_folders, tmp_path):
+    streams = [f"--stream={name}={pair_of_folders / name}" for name in "ab"]
+    words = ["sql", "-e", PAIR.format("exact"), *streams, "--watermark=ts 2 seconds", "--follow"]
+    command = [sys.executable, "-m", "sparkshed.cli.main", *words, "--checkpoint=state", "--out=found"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 120
+        while not list((tmp_path / "found").glob("*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert "Traceback" not in told and "ERROR" not in told
+    assert "Ctrl-C ends it" in told and "written to found" in told
+
+
 def test_folders_as_streams(pair_of_folders, tmp_path):
     streams = [f"--stream={name}={pair_of_folders / name}" for name in "ab"]
     text = PAIR.format("exact, 'diffuse=none'")
@@ -303,6 +374,9 @@ def test_folders_as_streams(pair_of_folders, tmp_path):
         (["--watermark=ts 1 second"], "--watermark is for streams"),
         (["--compare", "--out=x.csv"], "keeps no rows"),
         (["--out=x.xls"], "unknown format"),
+        (["--table=a=file.csv", "--table=A=file.csv"], "`a` is given twice"),
+        (["--table=my-a=file.csv"], "names are of letters, digits and _"),
+        (["--limit=-3"], "'-3' is no number of rows"),
     ],
 )
 def test_requests_that_make_no_sense_are_refused_before_spark_starts(
@@ -310,8 +384,14 @@ def test_requests_that_make_no_sense_are_refused_before_spark_starts(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.csv").write_text("id\n1\n")
-    assert main.main(["sql", "-e", "SELECT 1", *words]) == 2
+    assert run_main("sql", "-e", "SELECT 1", *words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_mistakes_in_hints_are_found_before_spark_starts(capsys, monkeypatch):
+    monkeypatch.setattr("sparkshed.cli.sql.local_session", None)
+    assert main.main(["sql", "-e", PAIR.format("grubjion")]) == 2
+    assert "Did you mean `grubjoin`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

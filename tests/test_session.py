@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 
 import sparkshed
@@ -255,3 +257,67 @@ def test_workers_that_cannot_run_the_join_are_refused_before_it_starts(tmp_path:
         check_sources(session(sys.executable, str(poor)))
     with pytest.raises(sparkshed.ShedError, match="does not exist"):
         check_workers(session(str(tmp_path / "gone"), str(rich)))
+
+
+CLAUSES = (
+    "WITH w AS (SELECT * FROM left_rows) SELECT /*+ SHED(exact) */ l.id, count(*) FROM w l JOIN right_rows r "
+    "ON (abs(l.x - r.x) <= 1 AND l.ts <= r.ts + INTERVAL 3 SECONDS) WHERE r.ts <= l.ts + INTERVAL 3 SECONDS "
+    "GROUP BY l.id ORDER BY l.id LIMIT 3"
+)
+VIEW = f"CREATE TEMP VIEW v (one, two) AS {HINTED}"
+
+
+def broken(rng: Random, text: str) -> str:
+    """A text that lost, doubled or moved a word, or its end."""
+    words = re.findall(r"/\*.*?\*/|\w+|\S", text)
+    at = rng.randrange(len(words))
+    what = rng.choice(["lose", "double", "swap", "cut"])
+    if what == "cut":
+        words = words[:at]
+    elif what == "lose":
+        del words[at]
+    elif what == "double":
+        words.insert(at, words[at])
+    else:
+        other = rng.randrange(len(words))
+        words[at], words[other] = words[other], words[at]
+    return " ".join(words)
+
+
+@pytest.mark.parametrize("text", [HINTED, CLAUSES, f"EXPLAIN {CLAUSES}", VIEW])
+def test_what_spark_cannot_parse_is_refused_as_such(enabled, text):
+    rng, parser, seen = Random(len(text)), enabled._jsparkSession.sessionState().sqlParser(), 0
+    for _ in range(150):
+        wrong = broken(rng, text)
+        try:
+            parser.parsePlan(wrong)
+        except ParseException:
+            seen += 1
+            with pytest.raises((ParseException, sparkshed.ShedError)):
+                enabled.sql(wrong)
+    assert seen > 50
+
+
+def test_errors_of_spark_point_into_the_text_of_the_user(enabled):
+    with pytest.raises(AnalysisException, match="nothing_here") as caught:
+        enabled.sql(HINTED.replace("right_rows", "nothing_here"))
+    place = HINTED.index("right_rows")
+    assert f"line 1 pos {place}" in str(caught.value)
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN") as caught:
+        enabled.sql(HINTED.replace("r.x", "r.nope"))
+    assert f"line 1 pos {HINTED.index('r.x')}" in str(caught.value)
+
+
+@pytest.mark.parametrize("function", [sparkshed.progress, sparkshed.history])
+def test_figures_of_something_else_than_a_query(enabled, function):
+    with pytest.raises(sparkshed.ShedError, match="take the query that"):
+        function(enabled.range(1))
+
+
+def test_a_statement_that_is_no_text(enabled):
+    with pytest.raises(sparkshed.ShedError, match="got NoneType as the statement"):
+        sparkshed.query(enabled, None)
+
+
+def test_all_names_are_listed_before_they_are_used():
+    assert set(sparkshed.__all__) <= set(dir(sparkshed))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkshed.sql.bounds import BoundMatrix, TimeBound, duration_text
-from sparkshed.sql.errors import BoundError
 
 SPAN = 8
 
@@ -81,13 +80,6 @@ def test_windows() -> None:
     matrix = BoundMatrix.close(2, [TimeBound(0, 1, 5, ""), TimeBound(1, 0, -2, "")])
     assert (matrix.window(0), matrix.window(1)) == (0, 5)
     assert BoundMatrix.close(2, [TimeBound(0, 1, 5, "")]).window(0) is None
-
-
-def test_missing_bound_is_named() -> None:
-    matrix = BoundMatrix.close(3, [TimeBound(0, 1, 5, ""), TimeBound(1, 0, 5, "")])
-    with pytest.raises(BoundError, match=r"links `a` and `c`.*a\.ts BETWEEN c\.ts - INTERVAL"):
-        matrix.check(("a", "b", "c"), ("a.ts", "b.ts", None))
-    BoundMatrix.close(2, [TimeBound(1, 0, 5, "")]).check(("a", "b"), ("a.ts", "b.ts"))
 
 
 @pytest.mark.parametrize(

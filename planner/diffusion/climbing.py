@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from math import ceil, log
 from typing import Any
 
 #: A step changes the length by this factor.
 STEP = 1.5
-#: A length is better only if it is by this share.
-_CLEARLY = 0.02
+#: What a trial counts for when there was another one since; what counts for less than the least is gone.
+_KEPT, _LEAST = 0.85, 0.05
+#: Lengths so many steps from the best one are tried, too.
+_NEAR = 3
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of a length: the mean of its performance, what that counts for, and when it was tried."""
+
+    mean: float
+    weight: float
+    tried: int
 
 
 class Climber:
     """Finds the length of segments with the best performance, and goes on looking.
 
-    Long segments need few copies, short ones spread the load evenly. A longer one is tried; while that is
-    better, still longer ones are. Then shorter ones, likewise. So the length stays near the peak, and follows
-    when it moves::
+    Long segments need few copies, short ones spread the load evenly. Every second trial is of the best length
+    so far, the others are of longer and shorter ones, in turn; where one of these turns out to be better, it
+    is the best from then on. So the length stays near the peak, and follows when it moves::
 
         performance        . * .
                         .        .
                      .              .
                    ──────────────────── length
-                     ──▶ better, go on ──▶ worse, turn round
+                       ◀─ shorter, best, longer ─▶
+
+    Streams differ from one time to the next, so what was seen of a length is averaged over all of its trials,
+    and counts for less as time goes by.
     """
 
     def __init__(self, length: float, least: float, most: float) -> None:
@@ -29,30 +45,43 @@ class Climber:
         if not 0 < least <= length <= most:
             msg = f"the length must be between {least} and {most}, found {length}"
             raise ValueError(msg)
-        self.length = length
-        self._least, self._most = least, most
-        self._last: float | None = None
-        self._up = True
+        self._start, self._least, self._most = length, least, most
+        self._first, self._last = -ceil(log(length / least, STEP)), ceil(log(most / length, STEP))
+        self._place = 0
+        self._known: dict[int, _Seen] = {}
+        self._time = 0
+
+    @property
+    def length(self) -> float:
+        """The present length."""
+        return min(self._most, max(self._least, self._start * STEP**self._place))
 
     def observe(self, performance: float) -> float:
         """Take in the performance with the present length; returns the length to try next."""
-        if self._last is not None and performance < self._last * (1 + _CLEARLY):
-            self._up = not self._up
-        self._last = performance
-        length = self.length * STEP if self._up else self.length / STEP
-        length = min(self._most, max(self._least, length))
-        if length == self.length:
-            # At the end of the range: the other way round.
-            self._up = not self._up
-            length = self.length * STEP if self._up else self.length / STEP
-            length = min(self._most, max(self._least, length))
-        self.length = length
-        return length
+        self._time += 1
+        for own in self._known.values():
+            own.weight *= _KEPT
+        seen = self._known.setdefault(self._place, _Seen(performance, 0.0, 0))
+        seen.weight, seen.tried = seen.weight + 1, self._time
+        seen.mean += (performance - seen.mean) / seen.weight
+        self._known = {place: own for place, own in self._known.items() if own.weight >= _LEAST}
+        best = max(self._known, key=lambda place: (self._known[place].mean, -abs(place)))
+        self._place = best if self._place != best else self._another(best)
+        return self.length
+
+    def _another(self, best: int) -> int:
+        """The length near the best one that was not tried for longest, and of these the nearest."""
+        near = range(max(self._first, best - _NEAR), min(self._last, best + _NEAR) + 1)
+        tried = {place: self._known[place].tried if place in self._known else 0 for place in near}
+        del tried[best]
+        return min(tried, key=lambda place: (tried[place], abs(place - best), -place), default=best)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""
-        return {"length": self.length, "last": self._last, "up": self._up}
+        known = [[place, *asdict(own).values()] for place, own in self._known.items()]
+        return {"place": self._place, "known": known, "time": self._time}
 
     def recall(self, notes: dict[str, Any]) -> None:
         """Go on from there."""
-        self.length, self._last, self._up = notes["length"], notes["last"], notes["up"]
+        self._place, self._time = notes["place"], notes["time"]
+        self._known = {place: _Seen(*own) for place, *own in notes["known"]}

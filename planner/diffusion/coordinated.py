@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 from sparkshed.planner.diffusion.cover import cover
@@ -13,8 +14,6 @@ from sparkshed.planner.diffusion.loads import Loads
 from sparkshed.planner.diffusion.overhead import Flow
 from sparkshed.planner.diffusion.ticks import Ticks
 
-#: Hosts that a segment is placed on at least while few are in use, so that soon all are.
-SPREAD = 5
 #: The load that every host has beside its work, so that idle ones are not all alike in a cover.
 _IDLE = 1e-3
 #: A stream, the place where bits begin, and the segments that each host answers for, as bits.
@@ -97,6 +96,18 @@ class _Places:
         self.before >>= gone
 
 
+def spread_of(hosts: int) -> int:
+    """Hosts that a segment is placed on at least, so that soon all are in use.
+
+    On few, windows would have hosts in common, and these all of the work; on many, each would need the memory
+    of all. With the square root of their number, any two windows meet on some host, as rows and columns do.
+
+    >>> [spread_of(hosts) for hosts in (1, 2, 3, 4, 30, 250)]
+    [1, 2, 2, 3, 6, 16]
+    """
+    return min(hosts, isqrt(hosts) + 1)
+
+
 def _apart(bits: int, place: int) -> int:
     """Bits with room for one more at a place.
 
@@ -171,7 +182,7 @@ class CoordinatedRouter:
         hops, _ = self._path(stream, tick)
         found = hops[0].hosts if hops else []
         others = sorted(set(range(len(self.loads))) - set(found), key=lambda own: (self.loads.of(own), own))
-        added = max(0, min(SPREAD, len(self.loads)) - len(found))
+        added = max(0, spread_of(len(self.loads)) - len(found))
         if added < len(others) and not any(own.having.get(others[added]) for own in self._places):
             # No cover would ever choose a host that has nothing.
             added += 1

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from sparkshed.planner.diffusion.ticks import Bounds
 
 _SECOND = 1_000_000
+#: Another master has to send less than this share of the copies.
+_CLEARLY = 0.8
 Matrix = Sequence[Sequence[float]]
 
 
@@ -72,6 +74,21 @@ def best_master(flow: Flow, length: float, hosts: int, among: Iterable[int] | No
     """
     streams = range(len(flow.rates)) if among is None else among
     return min(streams, key=lambda own: (aligned(flow, own, length, hosts), own))
+
+
+def next_master(
+    flow: Flow, present: int, length: float, hosts: int, among: Iterable[int] | None = None
+) -> int:
+    """The present master, unless another one makes clearly fewer copies: a change makes some, too.
+
+    >>> flow = Flow((10.0, 11.0), ((0.0, 4.0), (4.0, 0.0)), ((0.0, 0.1), (0.1, 0.0)))
+    >>> faster = Flow((10.0, 13.0), flow.reach, flow.selectivity)
+    >>> next_master(flow, 0, 8.0, 10), next_master(faster, 0, 8.0, 10)
+    (0, 1)
+    """
+    best = best_master(flow, length, hosts, among)
+    fewer = aligned(flow, best, length, hosts) < _CLEARLY * aligned(flow, present, length, hosts)
+    return best if fewer else present
 
 
 def coordinated(flow: Flow, orders: Sequence[Sequence[int]], first: float, fresh: float) -> float:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparkshed.cli.errors import CliError
+from sparkshed.sql.errors import listing
+from sparkshed.sql.outline import outline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +49,7 @@ def table_argument(text: str) -> tuple[str, Path]:
     """
     name, equals, path = text.partition("=")
     if not (name.isidentifier() and equals and path):
-        msg = f"{text!r} is not NAME=PATH, such as cam1=data/cam1.parquet"
+        msg = f"{text!r} is not NAME=PATH, such as cam1=data/cam1.parquet; names are of letters, digits and _"
         raise argparse.ArgumentTypeError(msg)
     return name, Path(path)
 
@@ -56,6 +59,7 @@ def statement(args: argparse.Namespace) -> str:
 
     Raises:
         CliError: If the file cannot be read, or there is no statement.
+        ShedError: If a hint cannot be right.
     """
     if args.query is not None:
         text = args.query
@@ -71,7 +75,21 @@ def statement(args: argparse.Namespace) -> str:
     if not text:
         msg = "the statement is empty"
         raise CliError(msg)
+    # A mistake in the hint is found before Spark starts; what else is wrong Spark says.
+    with suppress(IndexError, KeyError):
+        outline(text)
     return str(text)
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse tables that cannot be read, and names that are given twice, before Spark starts."""
+    for _, path in args.table:
+        format_of(path)
+    names = [name.lower() for name, _ in (*args.table, *args.stream)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"{listing(twice)} is given twice; each table or stream has a name of its own"
+        raise CliError(msg)
 
 
 def format_of(path: Path) -> str:

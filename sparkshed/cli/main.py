@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -54,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     chosen = next((word for word in argv if not word.startswith("-")), None)
     args = build_parser(chosen).parse_args(argv)
+    warnings.showwarning = tell
     try:
         return int(args.run(args))
     except KeyboardInterrupt:
@@ -65,8 +68,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not is_request_error(error):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {words_of(error)}", file=sys.stderr)
         return 2
+
+
+def words_of(error: Exception) -> str:
+    r"""What an error says, without the plan that Spark adds to it.
+
+    >>> words_of(ValueError("[TABLE_OR_VIEW_NOT_FOUND] no `bb`; line 1 pos 14;\n'Project [*]\n+- 'Un"))
+    '[TABLE_OR_VIEW_NOT_FOUND] no `bb`; line 1 pos 14'
+    """
+    return re.split(r";\n'?[A-Z]\w+ ", str(error), maxsplit=1)[0]
+
+
+def tell(message: Warning | str, *_: object) -> None:
+    """Print a warning to whoever typed the command, who has no use for lines of code."""
+    print(f"warning: {message}", file=sys.stderr)
 
 
 def is_request_error(error: Exception) -> bool:

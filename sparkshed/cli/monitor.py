@@ -8,10 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparkshed.cli.errors import CliError
 from sparkshed.view.journal import Follower, NoJournal, journals_of
-from sparkshed.view.terminal import panel, plain_line
+from sparkshed.view.terminal import plain_line, view
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 EXAMPLES = """examples:
   sparkshed monitor /data/checkpoint            # Ctrl-C ends the view, not the join
@@ -78,7 +82,7 @@ def watch(
     followers: dict[str, Follower],
     wait: Callable[[], None],
     until: Callable[[], bool] = lambda: False,
-    above: Callable[[], Sequence[object]] = tuple,
+    above: Callable[[], Sequence[RenderableType]] = tuple,
 ) -> None:
     """The live view, in a terminal.
 
@@ -88,15 +92,20 @@ def watch(
         until: Whether there is nothing more to see.
         above: What else is drawn, above the joins.
     """
-    from rich.console import Group
+    from rich.console import Console
     from rich.live import Live
 
-    def drawn() -> Group:
+    console = Console()
+
+    def drawn() -> RenderableType:
         for own in followers.values():
             own.read()
-        return Group(*above(), *(panel(own.story, title) for title, own in followers.items()))  # type: ignore[arg-type]
+        stories = [(title, own.story) for title, own in followers.items()]
+        return view(stories, above(), console.width, console.height)
 
-    with Live(drawn(), refresh_per_second=4, screen=False, vertical_overflow="visible") as live:
+    with Live(
+        drawn(), console=console, refresh_per_second=4, screen=False, vertical_overflow="visible"
+    ) as live:
         while not until():
             wait()
             live.update(drawn())

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def write_page(journal: Path, out: Path, title: str | None = None) -> None:
+def write_page(journal: Path, out: Path, title: str | None = None, remark: str = "") -> None:
     """The page of one journal.
 
     Raises:
@@ -53,7 +53,7 @@ def write_page(journal: Path, out: Path, title: str | None = None) -> None:
     name = title or story.plan.get("name") or "Streaming join"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page_of(story, str(name)), encoding="utf-8")
+        out.write_text(page_of(story, str(name), remark), encoding="utf-8")
     except OSError as error:
         msg = f"the report cannot go to {out}: {error.strerror}. Name another file with --out."
         raise CliError(msg) from error

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 import sparkshed
-from sparkshed.cli import inputs
+from sparkshed.cli import inputs, streams
 from sparkshed.cli.comparing import compare
 from sparkshed.cli.errors import CliError
 from sparkshed.cli.session import local_session
-from sparkshed.cli.streams import register_streams, run_stream
 
 EXAMPLES = """examples:
   sparkshed sql query.sql --table cam1=cam1.parquet --table cam2=cam2.csv
@@ -25,19 +25,7 @@ exit codes: 0 done; 1 the run failed, or a comparison found rows that Spark does
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     inputs.add_arguments(parser)
-    parser.add_argument(
-        "--stream",
-        action="append",
-        default=[],
-        type=inputs.table_argument,
-        metavar="NAME=FOLDER",
-        help="read the files of a folder, and those that come, as a stream; may be repeated",
-    )
-    parser.add_argument(
-        "--watermark",
-        metavar="'COLUMN DELAY'",
-        help="of all streams that have the column, like 'ts 10 seconds'",
-    )
+    streams.add_arguments(parser)
     parser.add_argument(
         "--follow",
         action="store_true",
@@ -50,47 +38,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where a streaming query keeps its state, to go on later",
     )
     parser.add_argument("--out", type=Path, metavar="PATH", help="write the result: .parquet, .csv or .json")
-    parser.add_argument("--limit", type=int, default=20, help="rows to print (default: %(default)s)")
+    parser.add_argument("--limit", type=_count, default=20, help="rows to print (default: %(default)s)")
     parser.add_argument("--explain", action="store_true", help="print the plan, and run nothing")
     parser.add_argument(
         "--compare", action="store_true", help="run it without the hint, too, and print recall and speed"
     )
 
 
+def _count(text: str) -> int:
+    if not text.isdigit():
+        msg = f"{text!r} is no number of rows"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the statement; print its rows or write them."""
     text = inputs.statement(args)
     _check(args)
-    with local_session(args.master, quiet=bool(args.stream)) as spark:
+    # Workers complain where only the first rows of what they found are taken.
+    with local_session(args.master, quiet=True) as spark:
         inputs.register_tables(spark, args.table)
-        register_streams(spark, args)
+        streams.register_streams(spark, args)
         if args.explain:
             print(sparkshed.explain(spark, text), end="")
             return 0
         sparkshed.enable(spark)
         if args.stream:
-            return run_stream(spark, text, args)
-        frame = spark.sql(text)
+            return streams.run_stream(spark, text, args)
         if args.compare:
-            return compare(spark, text, frame)
+            return compare(spark, text)
+        frame = spark.sql(text)
         if args.out is None:
             frame.show(args.limit, truncate=False)
         else:
-            frame.write.format(inputs.output_format(args.out)).option("header", True).save(
-                str(args.out.resolve())
-            )
+            writer = frame.write.format(inputs.output_format(args.out)).option("header", True)
+            writer.save(str(args.out.resolve()))
+            print(f"written to {args.out}", file=sys.stderr)
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
     """Refuse what would fail or have no effect, before Spark starts."""
-    for _, path in (*args.table, *args.stream):
-        inputs.format_of(path)
-    for name, path in args.stream:
-        if not path.is_dir():
-            msg = f"--stream {name}={path}: a stream is a folder, to which files come; --table takes a file"
-            raise CliError(msg)
-    streaming = {"--watermark": args.watermark, "--follow": args.follow, "--checkpoint": args.checkpoint}
+    inputs.check(args)
+    streams.check(args)
+    streaming = {"--follow": args.follow, "--checkpoint": args.checkpoint}
     without = [name for name, value in streaming.items() if value and not args.stream]
     if without:
         msg = f"{without[0]} is for streams; name them with --stream NAME=FOLDER"

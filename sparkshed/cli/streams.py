@@ -4,20 +4,55 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sparkshed
 from sparkshed.cli import inputs
 from sparkshed.cli.errors import CliError
-from sparkshed.view.figures import percent
+from sparkshed.view.figures import late_words, percent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+#: Seconds between two looks at whether a query still runs.
+_GLANCE = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for streams."""
+    parser.add_argument(
+        "--stream",
+        action="append",
+        default=[],
+        type=inputs.table_argument,
+        metavar="NAME=FOLDER",
+        help="read the files of a folder, and those that come, as a stream; may be repeated",
+    )
+    parser.add_argument(
+        "--watermark",
+        metavar="'COLUMN DELAY'",
+        help="of all streams that have the column, like 'ts 10 seconds'",
+    )
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse what would fail or have no effect, before Spark starts."""
+    for name, path in args.stream:
+        inputs.format_of(path)
+        if not path.is_dir():
+            msg = f"--stream {name}={path}: a stream is a folder, to which files come; --table takes a file"
+            raise CliError(msg)
+    if args.watermark and not args.stream:
+        msg = "--watermark is for streams; name them with --stream NAME=FOLDER"
+        raise CliError(msg)
 
 
 def register_streams(spark: SparkSession, args: argparse.Namespace) -> None:
@@ -31,6 +66,9 @@ def register_streams(spark: SparkSession, args: argparse.Namespace) -> None:
         reader = spark.readStream.schema(table.schema).format(inputs.format_of(path)).option("header", True)
         stream = reader.load(str(path.resolve()))
         if column in table.columns:
+            if dict(table.dtypes)[column] == "timestamp_ntz":
+                # As pandas writes times without a zone; Spark takes watermarks of instants only.
+                stream = stream.withColumn(column, stream[column].cast("timestamp"))
             stream = stream.withWatermark(column, delay.strip())
         elif column:
             msg = f"--watermark: {name} has no column {column}; it has {', '.join(table.columns)}"
@@ -54,23 +92,56 @@ def run_stream(spark: SparkSession, text: str, args: argparse.Namespace) -> int:
             writer = writer.foreachBatch(lambda rows, number: _show(rows, number, args.limit))
         trigger = {"processingTime": "1 second"} if args.follow else {"availableNow": True}
         query = writer.trigger(**trigger).start()
-        print(f"watch it with: sparkshed monitor {checkpoint}", file=sys.stderr)
-        with suppress(KeyboardInterrupt):
+        if args.follow:
+            print(f"watch it with: sparkshed monitor {checkpoint}; Ctrl-C ends it", file=sys.stderr)
+        if not _until_interrupted(query):
+            # Whatever went wrong is raised here.
             query.awaitTermination()
         query.stop()
-        found = sparkshed.history(query) if sparkshed.progress(query) else None
-    if found is not None:
-        share = percent(float(found["total_completeness"].iloc[-1]))
-        print(f"{int(found['results'].sum())} results, {share} of the true answer", file=sys.stderr)
+        print(_summary(query), file=sys.stderr)
+    if args.out is not None:
+        print(f"written to {args.out}", file=sys.stderr)
     return 0
 
 
+def _until_interrupted(query: StreamingQuery) -> bool:
+    """Wait for the end of a query, or for Ctrl-C; whether that came.
+
+    An exception in the midst of a call to the JVM would leave its connection in disorder.
+    """
+    interrupted = threading.Event()
+    former = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+    try:
+        while query.isActive and not interrupted.wait(_GLANCE):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, former)
+    return interrupted.is_set()
+
+
+def _summary(query: StreamingQuery) -> str:
+    """What the joins of a query found."""
+    if not sparkshed.progress(query):
+        return "no new rows"
+    batches = sparkshed.history(query).to_dict("records")
+    share = percent(float(batches[-1]["total_completeness"]))
+    names = [name.removesuffix(".late") for name in batches[-1] if name.endswith(".late")]
+    results = sum(int(own["results"]) for own in batches)
+    return f"{results} results, {share} of the true answer{late_words(batches, names)}"
+
+
 def _show(rows: DataFrame, number: int, limit: int) -> None:
-    """Some rows of a micro-batch, if it has any."""
-    head = rows.limit(limit)
-    if not head.isEmpty():
-        print(f"micro-batch {number}")
-        head.show(limit, truncate=False)
+    """Some rows of a micro-batch, if it has any; all of them are computed, and once."""
+    kept = rows.persist()
+    try:
+        count = kept.count()
+        if count:
+            print(f"micro-batch {number}")
+            kept.show(limit, truncate=False)
+        if count > limit:
+            print(f"{limit} of {count} rows; --out PATH writes all of them, and --limit N shows more")
+    finally:
+        kept.unpersist()
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.types import StructType
@@ -73,19 +74,51 @@ class Statement:
 
 
 def _run(statement: Statement) -> DataFrame:
-    found = outline(statement.text)
+    found = _outline_of(statement)
     if found is None:
         return statement.plain_sql(statement.text, statement.args)
     if found.explain is not None:
         text = _explain(statement, found.explain)
         return statement.session.createDataFrame([(text,)], "plan string")
-    with _Road(statement, found) as road:
+    with _where_the_user_wrote_it(statement, found), _Road(statement, found) as road:
         plans = road.plan_blocks()
         if found.kind == "temp view":
             assert found.view is not None
             _create_view(road.run_query(), found.view)
             return statement.session.createDataFrame([], StructType([]))
         return shown(road.run_statement(), explain_text(plans, "simple"))
+
+
+def _outline_of(statement: Statement) -> Outline | None:
+    """The outline of a statement that Spark can parse."""
+    try:
+        found = outline(statement.text)
+    except (IndexError, KeyError):
+        # It ends too early, or brackets do not match, and Spark says where.
+        _parse(statement)
+        raise
+    if found is not None:
+        _parse(statement)
+    return found
+
+
+def _parse(statement: Statement) -> None:
+    """Let Spark's own parser refuse the whole text."""
+    # Values of parameters are filled in before it is parsed.
+    if not statement.args:
+        statement.session._jsparkSession.sessionState().sqlParser().parsePlan(statement.text)
+
+
+@contextmanager
+def _where_the_user_wrote_it(statement: Statement, found: Outline) -> Iterator[None]:
+    """Let errors of Spark's analyser point into the statement, and not into pieces of it."""
+    try:
+        yield
+    except AnalysisException:
+        if found.kind != "command":
+            text = found.text[found.body.start : found.body.end]
+            statement.plain_sql(text, statement.args)
+        raise
 
 
 def check_mode(mode: str) -> None:
@@ -97,11 +130,11 @@ def check_mode(mode: str) -> None:
 
 def _explain(statement: Statement, mode: str) -> str:
     check_mode(mode)
-    found = outline(statement.text)
+    found = _outline_of(statement)
     if found is None:
         msg = "the statement has no SHED hint, so there is no shed plan. Use Spark's own EXPLAIN."
         raise StatementError(msg)
-    with _Road(statement, found) as road:
+    with _where_the_user_wrote_it(statement, found), _Road(statement, found) as road:
         return explain_text(road.plan_blocks(), mode)
 
 
@@ -150,7 +183,6 @@ class _Road:
 
     def _read(self, block: Block) -> Part:
         joined, scope = analyse(block, self.edit, self._catalog)
-        closed_bounds(joined)
         return Part(block, joined, scope, self._catalog.schema(joined.with_ + self._unhinted(block)))
 
     def _unhinted(self, block: Block) -> str:

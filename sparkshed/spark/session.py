@@ -55,6 +55,9 @@ def disable(spark: SparkSession) -> SparkSession:
 def query(spark: SparkSession, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
     """Run a hinted statement without touching `spark.sql`; takes what `spark.sql` takes."""
     _check(spark)
+    if not isinstance(sqlQuery, str):
+        msg = f"query() takes a session and a statement, but got {type(sqlQuery).__name__} as the statement."
+        raise ShedError(msg)
     install(spark)
     return Statement(spark, sqlQuery, args, kwargs, _plain_sql(spark)).run()
 

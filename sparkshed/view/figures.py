@@ -37,6 +37,17 @@ def busy(batches: Sequence[Record], names: Sequence[str]) -> list[Record]:
     return [own for own in batches if any(own.get(f"{name}.arrived") for name in names)]
 
 
+def late_words(batches: Sequence[Record], names: Sequence[str]) -> str:
+    """Words for rows that came too late to count; nothing if none did.
+
+    >>> late_words([{"a.late": 2, "b.late": 0}], ["a", "b"])
+    '; 2 rows of a came too late, and are not counted'
+    """
+    late = {name: sum(int(own.get(f"{name}.late", 0)) for own in batches) for name in names}
+    told = [f"{count:,} rows of {name}" for name, count in late.items() if count]
+    return f"; {' and '.join(told)} came too late, and are not counted" if told else ""
+
+
 def began(story: Story, place: int) -> float:
     """When the micro-batch began that has so many before it; of one that is still to come, the last one."""
     return instant(story.batches[min(place, len(story.batches) - 1)])
@@ -51,10 +62,12 @@ def headline(story: Story) -> dict[str, str]:
     seconds = [float(own["seconds"]) for own in batches]
     rows = sum(int(own[f"{name}.arrived"]) for own in batches for name in names)
     share, low, high = (float(last[f"total_completeness{part}"]) for part in ("", "_low", "_high"))
+    late = sum(int(own.get(f"{name}.late", 0)) for own in batches for name in names)
     return {
         f"of the true answer{between(low, high)}": percent(share),
         "results": f"{sum(int(own['results']) for own in batches):,}",
         "rows": f"{rows:,}",
+        **({"of them too late, and not counted": f"{late:,}"} if late else {}),
         "state now": amount(float(last["state_bytes"]), "B"),
         "micro-batches": f"{len(batches):,}",
         "micro-batch, median": f"{median(seconds):.2f} s",

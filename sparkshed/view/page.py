@@ -70,15 +70,16 @@ pre { background: #f4f6f9; border-radius: 8px; padding: 12px 14px; overflow-x: a
 """
 
 
-def page_of(story: Story, title: str) -> str:
+def page_of(story: Story, title: str, remark: str = "") -> str:
     """The page of a run.
 
     Args:
         story: What its journal says.
         title: A name for it.
+        remark: What else there is to say of it, above everything.
     """
     batches = busy(story.batches, story.names)
-    parts = [_head(story, title), _cards(story)]
+    parts = [_head(story, title), f'<p class="lead">{escape(remark)}</p>' if remark else "", _cards(story)]
     if batches:
         parts += [_charts(story, batches), _harvest(story, batches), _losses(story, batches)]
     parts.append(_plan(story))

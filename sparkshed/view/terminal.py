@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sparkshed.view.figures import REASONS, amount, between, busy, lost, percent, rate
+from sparkshed.view.figures import REASONS, amount, between, busy, late_words, lost, percent, rate
 from sparkshed.view.journal import Record, Story
 
 if TYPE_CHECKING:
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 #: Without the full block, so that lines below each other stay apart.
 _BARS = " ▁▂▃▄▅▆▇"
 _SHADES = "·░▒▓█"
-#: Micro-batches that a sparkline shows.
-_LATELY = 48
+#: Micro-batches that a sparkline shows at most, and at least.
+_LATELY, _FEWEST = 48, 8
+#: Columns that the rest of a line takes, with frame, spaces and what was lost.
+_BESIDE = 66
 
 
 def spark(values: Sequence[float], most: float | None = None) -> str:
@@ -55,14 +57,22 @@ def plain_line(story: Story, title: str) -> str:
     rates = ", ".join(f"{name} {amount(rate(last, f'{name}.arrived'))}/s" for name in story.names)
     share = percent(float(last["completeness"]))
     around = between(float(last["completeness_low"]), float(last["completeness_high"]))
+    late = late_words([last], story.names)
     return (
         f"{title}: batch {last['batch']}, {float(last['seconds']):.2f} s, {rates}, z {float(last['z']):.3g}, "
-        f"{amount(rate(last, 'results'))} results/s, {share} of the answer{around}"
+        f"{amount(rate(last, 'results'))} results/s, {share} of the answer{around}{late}"
     )
 
 
-def panel(story: Story, title: str) -> RenderableType:
-    """The view of one join."""
+def panel(story: Story, title: str, *, width: int = 120, strips: bool = True) -> RenderableType:
+    """The view of one join.
+
+    Args:
+        story: What its journal says.
+        title: Its name.
+        width: Columns of the terminal.
+        strips: Whether there is room for what is probed.
+    """
     from rich.console import Group
     from rich.panel import Panel
     from rich.text import Text
@@ -70,28 +80,49 @@ def panel(story: Story, title: str) -> RenderableType:
     batches = busy(story.batches, story.names)
     if not batches:
         return Panel(Text("waiting for the first rows …", style="dim"), title=title)
-    parts: list[RenderableType] = [_numbers(story, batches)]
-    if story.decision is not None:
+    parts: list[RenderableType] = [_numbers(story, batches, max(_FEWEST, min(_LATELY, width - _BESIDE)))]
+    if story.decision is not None and strips:
         parts += ["", _strips(story.decision)]
-    head = f"{title} · {story.plan.get('strategy', '')}"
+    strategy = str(story.plan.get("strategy", ""))
+    head = title if strategy == title else f"{title} · {strategy}"
     return Panel(Group(*parts), title=head, title_align="left", padding=(0, 1))
 
 
-def _numbers(story: Story, batches: Sequence[Record]) -> RenderableType:
+def view(
+    stories: Sequence[tuple[str, Story]], above: Sequence[RenderableType], width: int, height: int
+) -> RenderableType:
+    """The view of some joins, with as much of each as the terminal has lines for."""
+    from rich.console import Console, Group
+
+    console = Console(width=width, height=height)
+    drawn = Group()
+    # What is probed goes first, of the last join first.
+    for kept in range(len(stories), -1, -1):
+        panels = [
+            panel(story, title, width=width, strips=number < kept)
+            for number, (title, story) in enumerate(stories)
+        ]
+        drawn = Group(*above, *panels)
+        if len(console.render_lines(drawn)) < height:
+            break
+    return drawn
+
+
+def _numbers(story: Story, batches: Sequence[Record], lately: int) -> RenderableType:
     from rich.table import Table
 
     grid = Table.grid(padding=(0, 2))
     for style in ("dim", "bold", "cyan", "yellow"):
         grid.add_column(style=style, no_wrap=True)
-    for row in (*_inputs(story, batches), *_outputs(batches)):
+    for row in (*_inputs(story, batches, lately), *_outputs(batches[-lately:])):
         grid.add_row(*row)
     return grid
 
 
-def _inputs(story: Story, batches: Sequence[Record]) -> Iterator[tuple[str, str, str, str]]:
+def _inputs(story: Story, batches: Sequence[Record], lately: int) -> Iterator[tuple[str, str, str, str]]:
     """Rates of the streams, drawn to one scale, and what they lost."""
-    lately, gone = batches[-_LATELY:], lost(batches, story.names)
-    rates = {name: [rate(own, f"{name}.arrived") for own in lately] for name in story.names}
+    gone, last = lost(batches, story.names), batches[-lately:]
+    rates = {name: [rate(own, f"{name}.arrived") for own in last] for name in story.names}
     top = max(value for values in rates.values() for value in values)
     for name, values in rates.items():
         told = ", ".join(
@@ -100,8 +131,8 @@ def _inputs(story: Story, batches: Sequence[Record]) -> Iterator[tuple[str, str,
         yield f"{name}, rows/s", amount(values[-1]), spark(values, top), told
 
 
-def _outputs(batches: Sequence[Record]) -> Iterator[tuple[str, str, str]]:
-    last, lately = batches[-1], batches[-_LATELY:]
+def _outputs(lately: Sequence[Record]) -> Iterator[tuple[str, str, str]]:
+    last = lately[-1]
     around = between(float(last["completeness_low"]), float(last["completeness_high"]))
     yield "results/s", amount(rate(last, "results")), spark([rate(own, "results") for own in lately])
     for label, figure, text, most in (

@@ -214,9 +214,9 @@ def test_hosts_of_the_hop_before_are_used_again() -> None:
                 fresh[0] += bool(set(one.hosts) & set(two.hosts))
                 fresh[1] += 1
                 assert path.overhead == len(first) - 1 + len(set(two.hosts) - set(one.hosts))
-                assert len(path.keepers) >= 5
+                assert len(path.keepers) >= 4
     assert fresh[0] > 0.8 * fresh[1] > 80
-    # All hosts are in use, although a window is on five of them at first.
+    # All hosts are in use, although a window is on four of them at first.
     assert len(used) == 12
     assert router.size < 3 * 10
 
@@ -294,7 +294,28 @@ def test_climbing_finds_the_peak(peak: float, start: float) -> None:
         seen.append(climber.length)
         climber.observe(1 / (climber.length / peak + peak / climber.length))
     best = min(peak, 200.0)
-    assert all(best / 2.6 <= length <= best * 2.6 for length in seen[25:])
+    late = seen[25:]
+    near = [length for length in late if best / 1.6 <= length <= best * 1.6]
+    assert len(near) >= len(late) // 2
+    assert all(best / 6 <= length <= best * 6 for length in late)
+
+
+def test_climbing_is_not_led_astray_by_bursts() -> None:
+    rng, climber, near = Random(3), Climber(5.0, 1.0, 200.0), []
+    for trial in range(400):
+        if trial >= 50:
+            near.append(10 <= climber.length <= 60)
+        climber.observe((0.5 + rng.random()) / (climber.length / 25 + 25 / climber.length))
+    assert sum(near) > 0.7 * len(near)
+
+
+def test_climbing_leaves_a_low_peak() -> None:
+    climber, seen = Climber(12.0, 1.0, 64.0), []
+    for _ in range(30):
+        seen.append(climber.length)
+        # Best at 5, and a little better at 18 than at 8.
+        climber.observe(1.0 if climber.length < 6 else 0.4 if climber.length < 14 else 0.5)
+    assert sum(length < 6 for length in seen[15:]) > 7
 
 
 def test_climbing_has_a_range() -> None:

@@ -34,14 +34,6 @@ def test_close_bounds_fills_in_what_is_implied():
     assert [closed.window(s) for s in range(3)] == [3, 5, 8]
 
 
-def test_close_bounds_names_the_pair_without_a_bound():
-    bounds = (TimeBound(0, 1, 5, ""), TimeBound(1, 0, 5, ""))
-    with pytest.raises(
-        BoundError, match=r"no time bound links `a` and `c`. Add one, for example a.ts BETWEEN c.ts"
-    ):
-        close_bounds(plan(streams=3, bounds=bounds))
-
-
 def test_close_bounds_marks_contradictions_as_empty():
     closed = close_bounds(plan(streams=2, bounds=(TimeBound(0, 1, -5, ""), TimeBound(1, 0, 2, "")))).closed
     assert closed.empty

@@ -11,11 +11,9 @@ from sparkshed.experiments.diffusion.cluster import Query, Seen
 from sparkshed.experiments.diffusion.sheet import Sheet, Store
 from sparkshed.planner.diffusion.aligned import LANES, AlignedRouter
 from sparkshed.planner.diffusion.climbing import Climber
-from sparkshed.planner.diffusion.overhead import Flow, aligned, best_master
+from sparkshed.planner.diffusion.overhead import Flow, next_master
 from sparkshed.planner.diffusion.ticks import Ticks
 
-#: Another master has to save this share of the copies.
-_CLEARLY = 0.1
 #: Intervals that a length of segments is judged by, at least.
 _FEWEST = 8
 
@@ -106,10 +104,7 @@ class Aligned:
         query, router = self._query, self._router
         flow = flow_of(query, rates, 2 * query.window * query.tick)
         length, hosts = router.length * query.tick, len(router.loads)
-        best = best_master(flow, length, hosts)
-        present = aligned(flow, router.master, length, hosts)
-        if aligned(flow, best, length, hosts) < (1 - _CLEARLY) * present:
-            router.switch(best)
+        router.switch(next_master(flow, router.master, length, hosts))
 
 
 def _mean(values: Sequence[float]) -> float:

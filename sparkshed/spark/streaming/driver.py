@@ -199,6 +199,12 @@ def history(query: StreamingQuery) -> History:
 
 def runs_of(query: StreamingQuery) -> list[tuple[str, Run]]:
     """The joins of a query, by the names of their figures."""
+    if not isinstance(query, StreamingQuery):
+        msg = (
+            f"progress() and history() take the query that `writeStream….start()` returned, but got "
+            f"{type(query).__name__}."
+        )
+        raise ShedError(msg)
     wanted = str(query.runId)
     found = [(own.name, run) for own in _controllers.values() for run in own.runs if run.id == wanted]
     if not found:

@@ -31,6 +31,8 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
     hosts, loads = choose_hosts(planned.logical, static, resources)
     _check_zone(block)
+    if expires:
+        _check_ends(planned.logical, static)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
         hosts=hosts,
@@ -84,6 +86,21 @@ def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
             "INTERVAL 10 SECONDS` after it in FROM."
         )
     return not missing
+
+
+def _check_ends(plan: ShedJoin, static: tuple[bool, ...]) -> None:
+    """Without a bound on how much later others may be, rows of a stream are kept for ever."""
+    for number, stream in enumerate(plan.block.streams):
+        if plan.hint.rows is None and not static[number] and plan.closed.window(number) is None:
+            others = range(len(plan.names))
+            other = next(own for own in others if own != number and plan.closed.at[own][number] is None)
+            later = plan.block.streams[other].time_text
+            warn_user(
+                f"rows of `{stream.name}` never leave the windows, and the state grows without end: nothing "
+                f"says how much later rows of `{plan.names[other]}` may be. Add a bound, for example "
+                f"{later} <= {stream.time_text} + INTERVAL 1 HOUR (months are no bound)."
+            )
+            return
 
 
 def _check_zone(block: JoinBlock) -> None:
