@@ -25,7 +25,7 @@ demo: $(STAMP) ## Live cameras with a burst of ten times as many rows, and a rep
 	@$(JAVA) $(BIN)/sparkshed demo
 
 bench: $(STAMP) ## Time every kind of join, in batch and streaming, beside its peers (about an hour)
-	@$(JAVA) for name in join kernels policies microbatches streaming; do $(BIN)/sparkshed bench $$name || exit 1; done
+	@$(JAVA) for name in join kernels policies microbatches streaming scaling; do $(BIN)/sparkshed bench $$name || exit 1; done
 
 lint: $(STAMP) ## Style and types
 	$(BIN)/ruff check .

@@ -131,9 +131,20 @@ def test_worker_python_same(tmp_path):
 
 
 def test_worker_python_other(tmp_path):
-    check = check_worker_python({}, str(tmp_path / "python"), which=lambda name: "/usr/bin/python3")
+    python = str(tmp_path / "python")
+    check = check_worker_python({}, python, lambda name: "/usr/bin/python3", lambda name: None)
     assert check.status == "warn"
-    assert check.fix == f"export PYSPARK_PYTHON={tmp_path / 'python'}"
+    assert check.fix.startswith(f"export PYSPARK_PYTHON={python}")
+
+
+def test_worker_python_that_cannot_join(tmp_path):
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'pyarrow'\" >&2\nexit 1\n")
+    python.chmod(0o755)
+    check = check_worker_python({}, sys.executable, lambda name: str(python))
+    assert check.status == "FAIL"
+    assert "No module named 'pyarrow'" in check.found
+    assert "before Spark starts" in check.fix
 
 
 def test_worker_python_missing(tmp_path):
@@ -147,7 +158,8 @@ def test_virtual_environment_is_not_the_python_it_was_made_from(tmp_path):
     env.mkdir()
     (base / "python3").touch()
     (env / "python3").symlink_to(base / "python3")
-    check = check_worker_python({}, str(env / "python3"), which=lambda name: str(base / "python3"))
+    other = str(base / "python3")
+    check = check_worker_python({}, str(env / "python3"), lambda name: other, lambda name: None)
     assert check.status == "warn"
 
 

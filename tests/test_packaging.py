@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,8 +35,11 @@ def packages_in_the_tree() -> set[str]:
     return found
 
 
-def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(c) for c in command], cwd=cwd, capture_output=True, text=True, check=False)
+def run(
+    *command: str | Path, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    words = [str(c) for c in command]
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def test_every_package_is_listed():
@@ -132,6 +137,15 @@ def test_wheel_works_in_a_new_environment(wheel, tmp_path):
     imported = run(python, "-c", code, cwd=tmp_path)
     assert imported.returncode == 0, imported.stderr
     assert all(path.startswith(str(folder)) for path in imported.stdout.split()), imported.stdout
+
+    # The quickstart, as it is pasted from the page.
+    quickstart = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[0]
+    (tmp_path / "quickstart.py").write_text(quickstart)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK")}
+    pasted = run(python, tmp_path / "quickstart.py", cwd=tmp_path, env=env)
+    assert pasted.returncode == 0, pasted.stderr
+    assert re.search(r"^\| *\d+\| +\d+\|$", pasted.stdout, re.M), pasted.stdout
+    assert "== Shed Plan ==\nShedJoinExec: strategy=exact" in pasted.stdout
 
     pq.write_table(pa.table({"k": [1, 2, 2], "t": [0, 1, 5]}), tmp_path / "rows.parquet")
     query = (

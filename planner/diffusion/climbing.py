@@ -10,8 +10,14 @@ from typing import Any
 STEP = 1.5
 #: What a trial counts for when there was another one since; what counts for less than the least is gone.
 _KEPT, _LEAST = 0.85, 0.05
+#: A length is better only if it is by this share.
+_CLEARLY = 0.02
+#: A length with less than this share of the best performance is left alone until what is known has faded.
+_WORSE, _FADED = 0.9, 0.2
 #: Lengths so many steps from the best one are tried, too.
 _NEAR = 3
+#: Trials of the best length for one of another: how many more after each that was in vain, and at most.
+_CALMER, _CALMEST = 0.25, 4.0
 
 
 @dataclass(slots=True)
@@ -26,9 +32,10 @@ class _Seen:
 class Climber:
     """Finds the length of segments with the best performance, and goes on looking.
 
-    Long segments need few copies, short ones spread the load evenly. Every second trial is of the best length
-    so far, the others are of longer and shorter ones, in turn; where one of these turns out to be better, it
-    is the best from then on. So the length stays near the peak, and follows when it moves::
+    Long segments need few copies, short ones spread the load evenly. At first every second trial is of the
+    best length so far, and the others are of longer and shorter ones, in turn. Where one of these turns out
+    to be better, it is the best from then on; while none does, they are tried more and more seldom. So the
+    length stays near the peak, and follows when it moves::
 
         performance        . * .
                         .        .
@@ -50,6 +57,7 @@ class Climber:
         self._place = 0
         self._known: dict[int, _Seen] = {}
         self._time = 0
+        self._best, self._stayed, self._patience = 0, 0, 1.0
 
     @property
     def length(self) -> float:
@@ -66,22 +74,41 @@ class Climber:
         seen.mean += (performance - seen.mean) / seen.weight
         self._known = {place: own for place, own in self._known.items() if own.weight >= _LEAST}
         best = max(self._known, key=lambda place: (self._known[place].mean, -abs(place)))
-        self._place = best if self._place != best else self._another(best)
+        present = self._known.get(self._best)
+        if present is None or self._known[best].mean > present.mean * (1 + _CLEARLY):
+            self._best, self._patience = best, 1.0
+        best = self._best
+        self._stayed = self._stayed + 1 if self._place == best else 0
+        self._place = best
+        if self._stayed >= self._patience:
+            self._place = self._another(best)
+            self._patience = min(_CALMEST, self._patience + _CALMER)
         return self.length
 
     def _another(self, best: int) -> int:
         """The length near the best one that was not tried for longest, and of these the nearest."""
         near = range(max(self._first, best - _NEAR), min(self._last, best + _NEAR) + 1)
-        tried = {place: self._known[place].tried if place in self._known else 0 for place in near}
-        del tried[best]
+        tried = {}
+        for place in near:
+            own = self._known.get(place)
+            if own is None:
+                tried[place] = 0
+            elif place != best and (own.weight < _FADED or own.mean > _WORSE * self._known[best].mean):
+                tried[place] = own.tried
         return min(tried, key=lambda place: (tried[place], abs(place - best), -place), default=best)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""
         known = [[place, *asdict(own).values()] for place, own in self._known.items()]
-        return {"place": self._place, "known": known, "time": self._time}
+        return {
+            "place": self._place,
+            "known": known,
+            "time": self._time,
+            "best": [self._best, self._stayed, self._patience],
+        }
 
     def recall(self, notes: dict[str, Any]) -> None:
         """Go on from there."""
         self._place, self._time = notes["place"], notes["time"]
+        self._best, self._stayed, self._patience = notes["best"]
         self._known = {place: _Seen(*own) for place, *own in notes["known"]}

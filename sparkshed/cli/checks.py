@@ -146,12 +146,23 @@ def check_java(
     return Check("java", "ok", f"{version} ({where})")
 
 
+def import_problem(python: str) -> str | None:
+    """Why an interpreter cannot import what workers need; None if it can."""
+    needed = "import numpy, pandas, pyarrow, sparkshed.engine.operator"
+    try:
+        done = subprocess.run([python, "-c", needed], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return None if done.returncode == 0 else (done.stderr.strip() or "it fails").splitlines()[-1]
+
+
 def check_worker_python(
     env: Mapping[str, str],
     executable: str,
     which: Callable[[str], str | None] = shutil.which,
+    problem_of: Callable[[str], str | None] = import_problem,
 ) -> Check:
-    """Whether Spark's Python workers will run this interpreter in the user's own programs.
+    """Whether Spark's Python workers will run an interpreter that can join, in the user's own programs.
 
     The commands of `sparkshed` see to it themselves.
     """
@@ -161,8 +172,11 @@ def check_worker_python(
     found = f"{setting or 'not set, so Spark takes python3'} ({python or 'not found'})"
     if python is not None and _same_interpreter(python, executable):
         return Check(name, "ok", found)
-    fix = f"export {name}={executable}"
-    return Check(name, "warn" if python else "FAIL", f"{found}, not this interpreter", fix)
+    fix = f"export {name}={executable}, or set it in your programs before Spark starts"
+    problem = "there is no such interpreter" if python is None else problem_of(python)
+    if problem is not None:
+        return Check(name, "FAIL", f"{found}: {problem}", fix)
+    return Check(name, "warn", f"{found}, not this interpreter", fix)
 
 
 def _same_interpreter(left: str, right: str) -> bool:

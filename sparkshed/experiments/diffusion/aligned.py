@@ -14,8 +14,10 @@ from sparkshed.planner.diffusion.climbing import Climber
 from sparkshed.planner.diffusion.overhead import Flow, next_master
 from sparkshed.planner.diffusion.ticks import Ticks
 
-#: Intervals that a length of segments is judged by, at least.
-_FEWEST = 8
+#: Intervals that a length of segments is judged by, at least; so many times as many where they differ much.
+_FEWEST, _LONGER = 8, 4
+#: The standard error of a mean that is good enough, as a share of it.
+_SURE = 0.05
 
 
 def ticks_of(query: Query) -> Ticks:
@@ -93,9 +95,10 @@ class Aligned:
         # A new length shows when segments that were dealt out before, a window ahead, are over.
         settling = (self._query.window + self._router.length) / ticks
         settled = self._seen[ceil(settling) :]
-        if self._climber is None or len(settled) < max(_FEWEST, settling / 2):
+        shares = [own.share for own in settled]
+        if self._climber is None or len(settled) < max(_FEWEST, settling / 2) or not _told_apart(shares):
             return
-        self._router.length = max(1, round(self._climber.observe(_mean([own.share for own in settled]))))
+        self._router.length = max(1, round(self._climber.observe(_mean(shares))))
         self._elect([_mean(rates) for rates in zip(*(own.rates for own in settled), strict=True)])
         self._seen = []
 
@@ -105,6 +108,13 @@ class Aligned:
         flow = flow_of(query, rates, 2 * query.window * query.tick)
         length, hosts = router.length * query.tick, len(router.loads)
         router.switch(next_master(flow, router.master, length, hosts))
+
+
+def _told_apart(shares: Sequence[float]) -> bool:
+    """Whether their mean is known well enough to be compared, or will not be soon."""
+    if len(shares) >= _LONGER * _FEWEST:
+        return True
+    return float(np.std(shares)) <= _SURE * len(shares) ** 0.5 * _mean(shares)
 
 
 def _mean(values: Sequence[float]) -> float:
