@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     print(TEXT.format(strategy="grubjoin"))
     print(
         f"{args.rate:g} rows/s and camera, {BURST:g} times as many from {args.seconds / 3:.0f} s to "
-        f"{2 * args.seconds / 3:.0f} s; the same again with SHED(randomdrop). Starting Spark …",
+        f"{2 * args.seconds / 3:.0f} s; the same again with SHED(randomdrop). z is the share of the exact "
+        "join's work that is done. What was dropped is missed until its window is over. Starting Spark …",
         flush=True,
     )
     clock = _Clock(args.seconds, args.rate)
