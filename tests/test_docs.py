@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from sparkshed.spark.streaming.runs import Run
 from sparkshed.sql.errors import HintError
 from sparkshed.sql.hint import parse_hint
 from sparkshed.sql.options import OPTIONS, STRATEGIES
+from sparkshed.workloads.cameras import camera_sql, camera_streams, camera_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -247,17 +249,12 @@ def test_the_reference_has_every_benchmark():
     assert [case.name for case in CASES if f"`{case.name}`" not in page("benchmarks.md")] == []
 
 
-BLOCKS = [
-    pytest.param(block, id=f"{path.stem}-{number}")
-    for path in PAGES
-    for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S), 1)
-]
-WHOLE = [block for block in BLOCKS if "…" not in block.values[0]]
+def blocks_of(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), re.M | re.S)
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-def test_programs_in_the_documentation_can_be_read(block):
-    assert compile(block, "block", "exec")
+WITH_PROGRAMS = [pytest.param(path, id=path.stem) for path in PAGES if blocks_of(path, "python")]
+WITH_STATEMENTS = [pytest.param(path, id=path.stem) for path in PAGES if blocks_of(path, "sql")]
 
 
 @pytest.fixture
@@ -278,9 +275,21 @@ def session(spark):
         spark.catalog.dropTempView(view)
 
 
-@pytest.mark.parametrize("block", WHOLE)
-def test_whole_programs_in_the_documentation_run(block, session, capsys):
+@pytest.mark.parametrize("path", WITH_PROGRAMS)
+def test_programs_in_the_documentation_run_one_after_another(path, session, capsys):
     names = {"spark": session, "sparkshed": sparkshed, "ShedError": sparkshed.ShedError}
-    exec(compile(block, "block", "exec"), names)
-    printed = capsys.readouterr().out
-    assert bool(printed) == ("print(" in block or ".show(" in block)
+    for block in blocks_of(path, "python"):
+        exec(compile(block, "block", "exec"), names)
+        printed = capsys.readouterr().out
+        assert bool(printed) == ("print(" in block or ".show(" in block)
+
+
+@pytest.mark.parametrize("path", WITH_STATEMENTS)
+def test_statements_in_the_documentation_have_the_same_answer(path, session):
+    """They are the cameras' join, in one way or another."""
+    for number, stream in enumerate(camera_streams(rate=20, seconds=40), 1):
+        session.createDataFrame(camera_table(stream)).createOrReplaceTempView(f"cam{number}")
+    whole = Counter(map(tuple, session.sql(camera_sql(3)).collect()))
+    assert whole
+    for text in blocks_of(path, "sql"):
+        assert Counter(map(tuple, session.sql(text).collect())) == whole
