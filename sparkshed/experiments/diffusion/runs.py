@@ -74,7 +74,7 @@ def run(case: Case, name: str, seed: int, quick: bool) -> Report:
 
     ATR that adapts begins a long time before, because it takes its time to find T. All hosts begin empty.
     """
-    counted = 100.0 if quick else 600.0
+    counted = 100.0 if quick else 1500.0
     longest, shortest = (1200.0, 100.0) if quick else (1500.0, 200.0)
     query, arrivals = streams_of(case, seed, longest + counted)
     warm_up = longest if name == "atr" else shortest
