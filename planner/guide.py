@@ -104,7 +104,7 @@ class Guide:
 
     @property
     def _length(self) -> int:
-        return max(1, round(self._climber.length))
+        return self._climber.length
 
     def _changed_master(self, seconds: float) -> bool:
         length = self._length * self._router.tick / _SECOND

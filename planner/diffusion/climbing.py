@@ -47,24 +47,25 @@ class Climber:
     and counts for less as time goes by.
     """
 
-    def __init__(self, length: float, least: float, most: float) -> None:
-        """Start somewhere between the least and the most."""
+    def __init__(self, length: int, least: int, most: int) -> None:
+        """Start somewhere between the least and the most; lengths are whole."""
         if not 0 < least <= length <= most:
             msg = f"the length must be between {least} and {most}, found {length}"
             raise ValueError(msg)
-        self._start, self._least, self._most = length, least, most
-        self._first, self._last = -ceil(log(length / least, STEP)), ceil(log(most / length, STEP))
-        self._place = 0
+        steps = range(-ceil(log(length / least, STEP)), ceil(log(most / length, STEP)) + 1)
+        # Short ones are closer to each other than a step.
+        self._lengths = sorted({min(most, max(least, round(length * STEP**step))) for step in steps})
+        self._place = self._lengths.index(length)
         self._known: dict[int, _Seen] = {}
         self._time = 0
-        self._best, self._stayed, self._patience = 0, 0, 1.0
+        self._best, self._stayed, self._patience = self._place, 0, 1.0
 
     @property
-    def length(self) -> float:
+    def length(self) -> int:
         """The present length."""
-        return min(self._most, max(self._least, self._start * STEP**self._place))
+        return self._lengths[self._place]
 
-    def observe(self, performance: float) -> float:
+    def observe(self, performance: float) -> int:
         """Take in the performance with the present length; returns the length to try next."""
         self._time += 1
         for own in self._known.values():
@@ -73,7 +74,7 @@ class Climber:
         seen.weight, seen.tried = seen.weight + 1, self._time
         seen.mean += (performance - seen.mean) / seen.weight
         self._known = {place: own for place, own in self._known.items() if own.weight >= _LEAST}
-        best = max(self._known, key=lambda place: (self._known[place].mean, -abs(place)))
+        best = max(self._known, key=lambda place: self._known[place].mean)
         present = self._known.get(self._best)
         if present is None or self._known[best].mean > present.mean * (1 + _CLEARLY):
             self._best, self._patience = best, 1.0
@@ -88,7 +89,7 @@ class Climber:
     def _another(self, best: int) -> int:
         """The length near the best one that was not tried for longest, and of these the nearest."""
         tried: dict[int, int] = {}
-        for place in range(max(self._first, best - _NEAR), min(self._last, best + _NEAR) + 1):
+        for place in range(max(0, best - _NEAR), min(len(self._lengths), best + _NEAR + 1)):
             own = self._known.get(place)
             if own is None:
                 tried[place] = 0

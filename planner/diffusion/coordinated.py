@@ -100,7 +100,7 @@ def spread_of(hosts: int) -> int:
     """Hosts that a segment is placed on at least, so that soon all are in use.
 
     On few, windows would have hosts in common, and these all of the work; on many, each would need the memory
-    of all. With the square root of their number, any two windows meet on some host, as rows and columns do.
+    of all. With the square root of their number, most windows meet on some host, as rows and columns do.
 
     >>> [spread_of(hosts) for hosts in (1, 2, 3, 4, 30, 250)]
     [1, 2, 2, 3, 6, 16]

@@ -48,7 +48,7 @@ class Aligned:
         """
         self._query = query
         self._router = AlignedRouter(ticks_of(query), hosts, 0, length)
-        self._climber = Climber(length, 1.0, 4.0 * query.window) if adapts else None
+        self._climber = Climber(length, 1, 4 * query.window) if adapts else None
         self._seen: list[Seen] = []
         self._settle = 0
 
@@ -98,7 +98,7 @@ class Aligned:
         shares = [own.share for own in settled]
         if self._climber is None or len(settled) < max(_FEWEST, settling / 2) or not _told_apart(shares):
             return
-        self._router.length = max(1, round(self._climber.observe(_mean(shares))))
+        self._router.length = self._climber.observe(_mean(shares))
         self._elect([_mean(rates) for rates in zip(*(own.rates for own in settled), strict=True)])
         self._seen = []
 
