@@ -9,7 +9,7 @@ from typing import Any
 
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
-from sparkshed.planner.diffusion.plan import RouterPlan
+from sparkshed.planner.diffusion.plan import RouterPlan, stages_of
 from sparkshed.planner.harvest.tally import Tally
 from sparkshed.planner.physical import JoinSpec, Loads
 from sparkshed.planner.shedding import Shedding
@@ -68,6 +68,9 @@ class Hosts:
         if self.router is None:
             # As it was before there were routers.
             del own["router"]
+        else:
+            # Orders may change as long as rows are kept where they were.
+            own["router"]["orders"] = [sorted(stages) for stages in stages_of(self.router.orders)]
         # Segments are dealt out in turn only where nobody asked for anything else.
         asked = "auto" if self.routing == "dealt" else self.routing
         return f"{asked}:{self.count} {_mark(own)}"

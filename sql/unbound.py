@@ -11,7 +11,7 @@ from sparkshed.sql.bounds import BoundMatrix, TimeBound
 from sparkshed.sql.conjuncts import Conjunct
 from sparkshed.sql.errors import BoundError, listing
 from sparkshed.sql.scope import Reference, Scope, column_parts, columns_in, quoted
-from sparkshed.sql.types import TIMES
+from sparkshed.sql.types import TIMES, is_integral
 
 #: Of columns that could be times, how much of them is named.
 _MOST_NAMED = 8
@@ -35,12 +35,14 @@ def refuse_unbound(
     for late, early in combinations(range(len(at)), 2):
         if at[late][early] is None and at[early][late] is None:
             one, two = (scope.relations[number].name for number in (late, early))
-            reason = _reason(scope, late, early, joining)
+            reason = _reason(scope, late, early, times, joining)
             msg = f"no time bound links `{one}` and `{two}`{f': {reason}' if reason else '. '}"
             raise BoundError(msg + _advice(scope, late, early, times))
 
 
-def _reason(scope: Scope, late: int, early: int, joining: Sequence[Conjunct]) -> str:
+def _reason(
+    scope: Scope, late: int, early: int, times: Sequence[str | None], joining: Sequence[Conjunct]
+) -> str:
     """Why a condition that looks like one is no time bound."""
     for conjunct in joining:
         found = [own for own in _references(conjunct) if own.relation in (late, early)]
@@ -53,7 +55,15 @@ def _reason(scope: Scope, late: int, early: int, joining: Sequence[Conjunct]) ->
             told = [f"{_plain(scope, own)} is {own.field.type.upper()}" for own in timed]
             return f"{text}because {' and '.join(dict.fromkeys(told))}. "
         if {own.relation for own in timed} == {late, early}:
-            return f"{text}because it is not one column against the other, plus or minus constant time. "
+            for own in timed:
+                known = times[own.relation]
+                if known is not None and known != scope.qualified(own.relation, own.field.name):
+                    name, by = scope.relations[own.relation].name, known.replace("`", "")
+                    return f"{text}because the time of `{name}` is {by}, by other conditions. "
+            return (
+                f"{text}because it is not <=, <, =, > or >= between one column and the other, plus or minus "
+                "constant time. "
+            )
         others = [own for own in found if own.field.type not in TIMES]
         if conjunct.node.find(exp.Interval) and others:
             return f"{text}because {_plain(scope, others[0])} is {others[0].field.type.upper()}. "
@@ -77,10 +87,11 @@ def _advice(scope: Scope, late: int, early: int, times: Sequence[str | None]) ->
         spoken = [own for own in named if scope.qualified(number, own.name) == times[number]]
         if not named:
             fields = [own.name for own in relation.fields][:_MOST_NAMED]
+            whole = next((quoted(own.name) for own in relation.fields if is_integral(own.type)), None)
+            made = "CAST(… AS TIMESTAMP)" if whole is None else f"timestamp_millis({whole})"
             return (
                 f"`{relation.name}` has no column of type TIMESTAMP or DATE; it has {listing(fields)}. Make "
-                f"one in a sub-query, for example (SELECT *, timestamp_millis({fields[0]}) AS ts FROM …) or "
-                "CAST(… AS TIMESTAMP)."
+                f"one in a sub-query, for example (SELECT *, {made} AS ts FROM …)."
             )
         best = (spoken or named)[0]
         columns.append((_plain(scope, Reference(number, best)), best.type))

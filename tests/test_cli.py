@@ -290,13 +290,17 @@ def test_a_statement_beside_plain_spark(pair_of_folders, tmp_path):
 
 
 COUNTS = PAIR.replace("a.id i, b.id j", "count(*) n")
+DROPPED = PAIR.format("randomdrop, 'budget=0.3'")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (PAIR.format("exact").replace("/*+ SHED(exact) */", ""), "no SHED hint"),
-        (COUNTS.format("randomdrop, 'budget=0.3'"), "above the join is `Aggregate`"),
+        (COUNTS.format("randomdrop, 'budget=0.3'"), "has `Aggregate`"),
+        (f"SELECT * FROM b LEFT ANTI JOIN ({DROPPED}) d ON b.id = d.j", "has `outer join`"),
+        (f"SELECT * FROM b WHERE id NOT IN (SELECT j FROM ({DROPPED}) d)", "sub-query"),
+        (f"CREATE TABLE t AS {DROPPED}", "takes a query, which can run twice"),
         (PAIR.format("exact") + " LIMIT 3", "`GlobalLimit`"),
     ],
 )
@@ -327,6 +331,18 @@ def test_all_rows_of_a_micro_batch_count_and_some_are_shown(pair_of_folders, tmp
     (count,) = re.findall(r"^3 of (\d+) rows", done.stdout, re.M)
     assert f"{count} results, 100 % of the true answer\n" in done.stderr
     assert int(count) > 100
+
+
+def test_each_join_of_a_statement_is_told_of(pair_of_folders, tmp_path):
+    streams = [f"--stream={name}={pair_of_folders / name[0]}" for name in ("a", "b", "a2", "b2")]
+    one = PAIR.format("exact")
+    two = one.replace("a.", "a2.").replace("b.", "b2.").replace("FROM a JOIN b", "FROM a2 JOIN b2")
+    words = ["sql", "-e", f"{one} UNION ALL {two}", *streams, "--watermark=ts 2 seconds", "--limit=3"]
+    done = command_line(*words, "--master=local[2]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"^join (\d): (\d+) results, 100 % of the true answer$", done.stderr, re.M)
+    assert [number for number, _ in found] == ["1", "2"]
+    assert found[0][1] == found[1][1]
 
 
 def test_times_without_a_zone_can_have_a_watermark(spark, tmp_path):

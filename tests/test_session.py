@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
 import sparkshed
@@ -295,6 +295,8 @@ def test_what_spark_cannot_parse_is_refused_as_such(enabled, text):
             seen += 1
             with pytest.raises((ParseException, sparkshed.ShedError)):
                 enabled.sql(wrong)
+            with pytest.raises((PySparkException, sparkshed.ShedError)):
+                enabled.sql(wrong, {"x": 1})
     assert seen > 50
 
 
@@ -303,9 +305,11 @@ def test_errors_of_spark_point_into_the_text_of_the_user(enabled):
         enabled.sql(HINTED.replace("right_rows", "nothing_here"))
     place = HINTED.index("right_rows")
     assert f"line 1 pos {place}" in str(caught.value)
-    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN") as caught:
-        enabled.sql(HINTED.replace("r.x", "r.nope"))
-    assert f"line 1 pos {HINTED.index('r.x')}" in str(caught.value)
+    for text in (HINTED, f"EXPLAIN {HINTED}", f"CREATE TEMP VIEW\nw AS {HINTED}"):
+        with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN") as caught:
+            enabled.sql(text.replace("r.x", "r.nope"))
+        line = text.splitlines()[-1]
+        assert f"line {text.count(chr(10)) + 1} pos {line.index('r.x')}" in str(caught.value)
 
 
 @pytest.mark.parametrize("function", [sparkshed.progress, sparkshed.history])

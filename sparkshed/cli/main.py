@@ -56,9 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     chosen = next((word for word in argv if not word.startswith("-")), None)
     args = build_parser(chosen).parse_args(argv)
-    warnings.showwarning = tell
     try:
-        return int(args.run(args))
+        with warnings.catch_warnings():
+            warnings.showwarning = tell
+            return int(args.run(args))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

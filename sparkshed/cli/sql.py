@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         msg = f"{text!r} is no number of rows"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
@@ -81,12 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what would fail or have no effect, before Spark starts."""
     inputs.check(args)
-    streams.check(args)
-    streaming = {"--follow": args.follow, "--checkpoint": args.checkpoint}
-    without = [name for name, value in streaming.items() if value and not args.stream]
-    if without:
-        msg = f"{without[0]} is for streams; name them with --stream NAME=FOLDER"
-        raise CliError(msg)
+    streams.check(args, follow=args.follow, checkpoint=args.checkpoint)
     if args.compare and (args.stream or args.out is not None or args.explain):
         msg = "--compare runs a statement over tables and keeps no rows: leave --stream, --out, --explain out"
         raise CliError(msg)

@@ -39,19 +39,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watermark",
         metavar="'COLUMN DELAY'",
-        help="of all streams that have the column, like 'ts 10 seconds'",
+        help="of all streams; each must have the column: 'ts 10 seconds'",
     )
 
 
-def check(args: argparse.Namespace) -> None:
-    """Refuse what would fail or have no effect, before Spark starts."""
+def check(args: argparse.Namespace, **others: object) -> None:
+    """Refuse what would fail or have no effect, before Spark starts.
+
+    Args:
+        args: The arguments.
+        others: Values of further options that are for streams.
+    """
     for name, path in args.stream:
         inputs.format_of(path)
         if not path.is_dir():
             msg = f"--stream {name}={path}: a stream is a folder, to which files come; --table takes a file"
             raise CliError(msg)
-    if args.watermark and not args.stream:
-        msg = "--watermark is for streams; name them with --stream NAME=FOLDER"
+    without = [name for name, value in {"watermark": args.watermark, **others}.items() if value]
+    if without and not args.stream:
+        msg = f"--{without[0]} is for streams; name them with --stream NAME=FOLDER"
         raise CliError(msg)
 
 
@@ -123,11 +129,17 @@ def _summary(query: StreamingQuery) -> str:
     """What the joins of a query found."""
     if not sparkshed.progress(query):
         return "no new rows"
-    batches = sparkshed.history(query).to_dict("records")
-    share = percent(float(batches[-1]["total_completeness"]))
-    names = [name.removesuffix(".late") for name in batches[-1] if name.endswith(".late")]
-    results = sum(int(own["results"]) for own in batches)
-    return f"{results} results, {share} of the true answer{late_words(batches, names)}"
+    lines = []
+    joins = list(sparkshed.history(query).groupby("join"))
+    for number, (_, frame) in enumerate(joins, 1):
+        # Joins have figures of streams of their own.
+        batches = frame.dropna(axis="columns", how="all").to_dict("records")
+        share = percent(float(batches[-1]["total_completeness"]))
+        names = [name.removesuffix(".late") for name in batches[-1] if name.endswith(".late")]
+        results = sum(int(own["results"]) for own in batches)
+        which = f"join {number}: " if len(joins) > 1 else ""
+        lines.append(f"{which}{results} results, {share} of the true answer{late_words(batches, names)}")
+    return "\n".join(lines)
 
 
 def _show(rows: DataFrame, number: int, limit: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -93,20 +94,22 @@ def _outline_of(statement: Statement) -> Outline | None:
     """The outline of a statement that Spark can parse."""
     try:
         found = outline(statement.text)
-    except (IndexError, KeyError):
+    except (IndexError, KeyError) as error:
         # It ends too early, or brackets do not match, and Spark says where.
         _parse(statement)
-        raise
-    if found is not None:
+        msg = (
+            "the statement cannot be read, though Spark can. Please report it, and remove the hint meanwhile."
+        )
+        raise StatementError(msg) from error
+    # Values of parameters are filled in before Spark parses a text.
+    if found is not None and not statement.args:
         _parse(statement)
     return found
 
 
 def _parse(statement: Statement) -> None:
     """Let Spark's own parser refuse the whole text."""
-    # Values of parameters are filled in before it is parsed.
-    if not statement.args:
-        statement.session._jsparkSession.sessionState().sqlParser().parsePlan(statement.text)
+    statement.session._jsparkSession.sessionState().sqlParser().parsePlan(statement.text)
 
 
 @contextmanager
@@ -114,11 +117,16 @@ def _where_the_user_wrote_it(statement: Statement, found: Outline) -> Iterator[N
     """Let errors of Spark's analyser point into the statement, and not into pieces of it."""
     try:
         yield
-    except AnalysisException:
-        if found.kind != "command":
-            text = found.text[found.body.start : found.body.end]
-            statement.plain_sql(text, statement.args)
-        raise
+    except AnalysisException as error:
+        if found.kind == "command":
+            raise
+        head, body = found.text[: found.body.start], found.text[found.body.start : found.body.end]
+        try:
+            # What stands in front of the query is left blank, so that places are the same.
+            statement.plain_sql(re.sub(r"\S", " ", head) + body, statement.args)
+        except AnalysisException as own:
+            raise own from None
+        raise error from None
 
 
 def check_mode(mode: str) -> None:

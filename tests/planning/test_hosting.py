@@ -6,6 +6,7 @@ import pytest
 
 from planning.build import band, equal, plan
 from sparkshed.planner.assumptions import assumed
+from sparkshed.planner.diffusion.plan import coordinated_plan
 from sparkshed.planner.hosting import MOST_ORDERS, choose_hosts, orders_of
 from sparkshed.planner.layout import Resources
 from sparkshed.planner.logical import ShedJoin
@@ -97,3 +98,15 @@ def test_orders_may_change_while_a_checkpoint_is_in_use() -> None:
         marks.append(StreamingPlan(spec, Hosts(1), None, False, (False,) * 3).marks)
     assert found == [((1, 2), (0, 2), (1, 0)), ((2, 1), (2, 0), (0, 1))]
     assert marks[0] == marks[1]
+
+
+def mark_of(*orders: tuple[int, ...]) -> str:
+    return Hosts(4, router=coordinated_plan(10, tuple((order,) for order in orders))).mark
+
+
+def test_orders_of_travelling_rows_may_change_where_rows_are_kept_for_the_same_hops() -> None:
+    one, same = mark_of((1, 2), (2, 0), (0, 1)), mark_of((2, 1), (0, 2), (1, 0))
+    assert one == same
+    assert one.startswith("ctr:4 ")
+    # Here rows of the first stream are kept for the first hop only.
+    assert mark_of((1, 2), (0, 2), (0, 1)) != one

@@ -31,7 +31,7 @@ def plan_streaming(block: JoinBlock, inputs: Inputs, resources: Resources) -> Pl
     stateful = any(frame.isStreaming and shape_of(frame).stateful for frame in inputs.frames)
     hosts, loads = choose_hosts(planned.logical, static, resources)
     _check_zone(block)
-    if expires:
+    if expires and planned.logical.hint.memory is None and planned.logical.hint.rows is None:
         _check_ends(planned.logical, static)
     streaming = StreamingPlan(
         spec=planned.physical.spec,
@@ -91,7 +91,7 @@ def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
 def _check_ends(plan: ShedJoin, static: tuple[bool, ...]) -> None:
     """Without a bound on how much later others may be, rows of a stream are kept for ever."""
     for number, stream in enumerate(plan.block.streams):
-        if plan.hint.rows is None and not static[number] and plan.closed.window(number) is None:
+        if not static[number] and plan.closed.window(number) is None:
             others = range(len(plan.names))
             other = next(own for own in others if own != number and plan.closed.at[own][number] is None)
             later = plan.block.streams[other].time_text

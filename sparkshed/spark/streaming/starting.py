@@ -109,15 +109,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         trigger = {**getattr(self, "_shed_trigger", {}), **{k: v for k, v in kwargs.items() if v}}
         if trigger.get(_INTERVAL):
             trigger[_INTERVAL] = _seconds(session, str(trigger[_INTERVAL]))
-        given = signature.bind(self, *args, **kwargs).arguments
-        told = {**given, **given.get("options", {})}
-        found = {key.lower(): str(value) for key, value in told.items() if key.lower() in _PLACES and value}
-        places = {**getattr(self, "_shed_places", {}), **found}
-        location = places.get(_CHECKPOINT)
-        home, named = session.conf.get(_HOME, None), told.get("queryName", getattr(self, "_shed_name", None))
-        if location is None and home and named:
-            # So Spark has it.
-            location = f"{home}/{named}"
+        places = _places(self, signature.bind(self, *args, **kwargs).arguments)
+        location = _checkpoint(self, places, kwargs.get("queryName"))
         if location:
             claim(session, location, [own.plan for own in controllers])
         listen(session)
@@ -138,6 +131,21 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         return query
 
     return start
+
+
+def _places(writer: Any, given: Mapping[str, Any]) -> dict[str, str]:
+    """Where checkpoint and results of a query go, as it is told when it starts or was told before."""
+    told = {**given, **given.get("options", {})}
+    found = {key.lower(): str(value) for key, value in told.items() if key.lower() in _PLACES and value}
+    return {**getattr(writer, "_shed_places", {}), **found}
+
+
+def _checkpoint(writer: Any, places: Mapping[str, str], name: str | None) -> str | None:
+    """Where the checkpoint of a query is; None if that is a place of which nobody knows."""
+    if _CHECKPOINT in places:
+        return places[_CHECKPOINT]
+    home, named = writer._df.sparkSession.conf.get(_HOME, None), name or getattr(writer, "_shed_name", None)
+    return f"{home}/{named}" if home and named else None
 
 
 def _seconds(session: SparkSession, interval: str) -> float:
