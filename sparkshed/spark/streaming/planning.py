@@ -83,7 +83,7 @@ def _watermarks(block: JoinBlock, inputs: Inputs) -> bool:
             f"{listing(stream.name for stream in missing)} without a watermark on "
             f"{listing(str(stream.time_text) for stream in missing)}: no row can ever leave the windows, and "
             "the state grows without end. Add .withWatermark(…) to the stream, or `WATERMARK ts DELAY OF "
-            "INTERVAL 10 SECONDS` after it in FROM."
+            "INTERVAL 10 SECONDS` after it in FROM, or --watermark 'ts 10 seconds' to the command."
         )
     return not missing
 
