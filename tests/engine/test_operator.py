@@ -310,7 +310,7 @@ def test_a_stale_codebook_is_rebuilt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_outlive_the_codebook_that_encoded_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparkshed.engine.holding._SMALL_CODEBOOK", 3)
-    monkeypatch.setattr("sparkshed.engine.operator._STALE", 0)
+    monkeypatch.setattr("sparkshed.engine.holding._STALE", 0)
     op = JoinOperator(two(equality("string"), "string"))
     same = [(name, name) for name in "abcde"]
     assert feed(op, {0: rows([0] * 5, list("abcde")), 1: rows([0] * 5, list("abcde"))}) == same

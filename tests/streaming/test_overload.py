@@ -24,7 +24,7 @@ def test_both_sides_of_the_micro_batches_find_the_same(enabled, tmp_path):
     for case in (band, replace(equality, files=2)):
         folder = tmp_path / case.name
         folder.mkdir()
-        microbatches._write(case, folder)
+        microbatches.write_files(case.tables, case.files, folder)
         found = {
             engine: microbatches._measure(enabled, case, engine, frame, folder, 0)
             for engine, frame in case.sides.items()

@@ -360,6 +360,8 @@ def test_keys_that_are_null_match_nothing_and_errors_are_sparks_own(short):
 #: What Spark says itself, and what goes on over micro-batches.
 NOT_OBSERVED = {"join", "batch", "timestamp", "seconds", "lasted"}
 NOT_OBSERVED |= {f"total_completeness{end}" for end in ("", "_low", "_high")}
+# Of all hosts together.
+NOT_OBSERVED |= {"host_work", "unevenness"}
 
 
 def test_figures_for_users_and_for_other_listeners(feeds):
@@ -441,7 +443,7 @@ def test_explain(feeds):
     spark, _, _ = feeds
     plan = sparkshed.explain(spark, TEXT.format(hint=hint("grubjoin")))
     assert "work=as the load allows" in plan
-    assert "Hosts: 2, routing=atr, master=a" in plan
+    assert "Hosts: 2, routing=dealt, master=a" in plan
     assert "Watermark: 4 s later behind the join, for its older rows" in plan
     assert "Control: every 5 s, harvest=lagrange, shred=0.1" in plan
 

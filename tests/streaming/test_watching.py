@@ -118,4 +118,4 @@ def test_the_demo_ends_cleanly_by_control_c(tmp_path):
                 os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == 0, errors
     assert "Traceback" not in errors
-    assert "report: " in lines[-1] and (tmp_path / "it.html").exists()
+    assert "report: " in lines[-1] and (tmp_path / "it-cut-short.html").exists()
