@@ -7,10 +7,12 @@ that probe, which is what the operator finds for them. All are given the work th
 the cost that a probe really had, and all are counted on the rows that left the aux windows in that time.
 
 RAND drops rows in front at random; the others are joined in full. PROB lets in the rows that dual windows do,
-and lets those probe whose value was most frequent so far in the other stream. OPT knows all yields
-beforehand, and lets the rows with the most results for their work probe, whenever they come: of the rows
-that dual windows let in, or of any of several shares of all rows, whichever gives most. So nobody who chooses
-among the rows that dual windows let in can have more.
+and lets those probe whose value was most frequent so far in the other stream: of the rows that dual windows
+joined in an interval, as many as by then there was work for. So it has to do without knowing what comes
+later, as they have. OPT knows all yields beforehand, and lets the rows with the most results for their work
+probe, whenever they come: of the rows that dual windows let in, or of any of several shares of all rows,
+whichever gives most. So nobody who chooses among the rows that dual windows let in can have more. In between
+is PROB with hindsight, which chooses from all of its rows at once.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Bools, Ints
+from sparkshed.engine.arrays import Bools, Floats, Ints
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.dual import Dual
 from sparkshed.engine.waiting import chances, standing
@@ -51,6 +53,7 @@ class Ran:
         costs: Of rows and probes; with them, these rows take exactly this work.
         kept: Which rows of the trace were let in.
         counts: Which rows count: those that came from the first to the last one that left the aux windows.
+        steps: For each interval, up to which of the rows that count rows were joined, and the work so far.
     """
 
     results: float
@@ -60,6 +63,7 @@ class Ran:
     costs: Costs
     kept: Bools
     counts: Bools
+    steps: Sequence[tuple[int, float]]
 
     @property
     def spent(self) -> float:
@@ -105,6 +109,7 @@ class Rivals:
         streams, warm = self.trace.streams, (1 - _COUNTS) * len(self.trace.streams)
         kept, begin = np.zeros(len(streams), bool), [0, 0]
         results = work = rows = probes = joined = since = start = 0
+        steps = []
         while start < len(streams):
             keep = strategy.configuration.keep
             part = streams[start : start + round(BATCH / min(keep))]
@@ -124,6 +129,7 @@ class Rivals:
                 results, rows = results + found, rows + len(part)
                 work += operator.statistics.work - before
                 probes += int(sum(own.learned for own in tally.directions))
+                steps.append((joined - since, float(work)))
             start += len(part)
             # Nobody knows what a probe of a full window costs before windows are full.
             full = start < 2 * self.trace.rows
@@ -132,7 +138,7 @@ class Rivals:
         update, probe, match = self.trace.costs.update, self.trace.costs.probe, self.trace.costs.match
         scan = (work - update * (joined - since) - match * results) / max(1, probes) - probe
         limit = rows * self.full * self.budget(speed)
-        return Ran(results, work, rows, limit, Costs(scan, match, update, probe), kept, counts)
+        return Ran(results, work, rows, limit, Costs(scan, match, update, probe), kept, counts, steps)
 
     def rand(self, own: Ran) -> float:
         """Results where rows are dropped at random in front of the join."""
@@ -143,7 +149,7 @@ class Rivals:
         # What comes of a unit of work does not depend on how many there are.
         return float(found.sum()) * own.work / (len(found) * own.costs.full(float(found.mean())))
 
-    def prob(self, own: Ran) -> float:
+    def prob(self, own: Ran, *, hindsight: bool = False) -> float:
         """Results where rows probe whose value was frequent in the other stream."""
         place = np.zeros(len(own.kept))
         for s in (0, 1):
@@ -155,8 +161,8 @@ class Rivals:
             lower, equal = standing(score, begins, ends)
             place[mine] = (lower + chances(self.seed, 1, mine) * equal) / (ends - begins)
         rows = np.flatnonzero(own.kept & own.counts)
-        found = self.trace.yields(own.kept)[rows]
-        return afforded(found[np.argsort(-place[rows], kind="stable")], own)
+        found, places = self.trace.yields(own.kept)[rows], place[rows]
+        return chosen(found, places, own.costs, own.steps[-1:] if hindsight else own.steps)
 
     def opt(self, own: Ran) -> float:
         """The most results that any choice of rows that probe can have."""
@@ -174,12 +180,34 @@ def _span(kept: Bools, first: int, last: int) -> Bools:
     return np.asarray((numbers >= first) & (numbers < last))
 
 
-def afforded(found: Ints, own: Ran) -> float:
-    """Results of the first rows, as many of them as there is work for."""
-    costs = own.costs
-    units = np.cumsum(costs.probe + costs.scan + costs.match * found)
-    left = own.work - costs.update * float((own.kept & own.counts).sum())
-    return float(np.interp(left, np.append(0.0, units), np.append(0.0, np.cumsum(found))))
+def chosen(found: Ints, places: Floats, costs: Costs, steps: Sequence[tuple[int, float]]) -> float:
+    """Results of the rows with the highest places of each interval, as many as there is work for by then.
+
+    The last one of an interval counts in part, and what is left of the work is there for the next one.
+
+    >>> costs = Costs(scan=9.0, match=0.0, update=1.0, probe=1.0)
+    >>> found, places = np.array([5, 6, 7, 2]), np.array([0.9, 0.8, 0.1, 0.7])
+    >>> chosen(found, places, costs, [(2, 12.0), (4, 29.0)])
+    10.5
+    >>> chosen(found, places, costs, [(4, 29.0)])
+    12.0
+
+    Args:
+        found: The yield of each row.
+        places: What is thought of each, among others.
+        costs: Of rows and probes.
+        steps: For each interval, up to which rows were joined, and the work up to then.
+    """
+    results = used = 0.0
+    first = 0
+    for last, work in steps:
+        own = found[first:last][np.argsort(-places[first:last], kind="stable")]
+        units = np.append(0.0, np.cumsum(costs.probe + costs.scan + costs.match * own))
+        used += costs.update * (last - first)
+        spent = min(max(0.0, work - used), float(units[-1]))
+        results += float(np.interp(spent, units, np.append(0.0, np.cumsum(own))))
+        used, first = used + spent, last
+    return results
 
 
 def capacity_for(trace: Trace, speed: float) -> float:

@@ -16,8 +16,9 @@ from sparkshed.engine.eviction.slots import ACTIVE, RESERVED, Slots
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
-#: All rows are looked at once in so many arrivals, as a share of the rows, and as a number at least.
-SHARE, LEAST = 4, 16
+#: Rows are looked at once in so many arrivals: a share of them, and less than that where they are few. Then values
+#: change while a quarter of the rows come, and a look costs little beside them.
+SHARE, LESS, LEAST = 4, 12, 4
 #: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
 _ASSUMED = 500.0
 
@@ -100,7 +101,7 @@ class Promised(Policy):
 
     def interval(self, active: int) -> int:
         """A share of the rows."""
-        return max(LEAST, active // SHARE)
+        return max(LEAST, active // SHARE - LESS)
 
     def refresh(self, seq: int, now: int) -> None:
         """Learn from what came, and say what rows are worth."""
