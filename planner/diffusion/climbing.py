@@ -17,7 +17,7 @@ _WORSE = 0.9
 #: Lengths so many steps from the best one are tried, too.
 _NEAR = 3
 #: Trials of the best length for one of another: how many more after each that was in vain, and at most.
-_CALMER, _CALMEST = 0.25, 4.0
+_CALMER, _CALMEST = 0.5, 8.0
 
 
 @dataclass(slots=True)

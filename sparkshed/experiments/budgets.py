@@ -35,7 +35,7 @@ def budget(settings: Settings) -> Result:
 
     The full work is an estimate from the rows that are shredded, so a run has a minute to learn it.
     """
-    seeds = [settings.seed + k for k in range(1 if settings.quick else 3)]
+    seeds = [own.seed for own in settings.repeats(3)]
     policies = ["lagrange", "best_delta"] if settings.quick else list(POLICIES)
     shares = [0.3] if settings.quick else [0.1, 0.3, 0.7]
     points = list(product(seeds, (False, True), shares, policies))

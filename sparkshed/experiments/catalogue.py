@@ -166,7 +166,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "one buffer for two joins", general.fig6, Picture("policy", ("results",), bars=True)
     ),
     "gdj-fig7": Experiment(
-        "output by streams and attributes", general.fig7, Picture("value", general.FREE, ("varied",))
+        "output by streams and attributes", general.fig7, Picture("value", general.WITHOUT_AGE, ("varied",))
     ),
     "gdj-fig8": Experiment(
         "output by the skew of attributes",

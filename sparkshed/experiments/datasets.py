@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import pyarrow as pa
 
 from sparkshed.experiments.feeds import SECOND
 from sparkshed.experiments.result import Settings
-from sparkshed.experiments.windowed import Data
+from sparkshed.experiments.windowed import Data, Trials
 from sparkshed.workloads.bursty import DAY, market_tables, renewal_tables
-from sparkshed.workloads.recorded import airport_tables, file_tables
+from sparkshed.workloads.recorded import AIRPORTS, airport_tables, file_tables
 
 #: Rows of a stream that the window over a file holds on average.
 _HELD = 240
@@ -22,19 +24,19 @@ def synthetic(settings: Settings, window: float = 60.0, values: int = 100) -> Da
     part = 0.25 if settings.quick else 1.0
     seeds = [2 * settings.seed + k for k in range(2)]
     tables = renewal_tables(seeds, round(4800 * part), DAY * part, values)
-    return Data("synthetic", tables, window)
+    return Data("synthetic", tables, window, seed=settings.seed)
 
 
 def stock(settings: Settings, window: float = 60.0, m: int = 2, rate: float = 23.0) -> Data:
     """One market in m places; quick runs have two minutes of it."""
     seconds = 120.0 if settings.quick else 420.0
-    return Data("stock-like", market_tables(m, seconds, settings.seed, rate), window)
+    return Data("stock-like", market_tables(m, seconds, settings.seed, rate), window, seed=settings.seed)
 
 
-def weather(settings: Settings) -> Data:
-    """The dew points at two airports, each hour of half a year; the window has ten days."""
-    tables = airport_tables("dewp", ("EWR", "JFK"), 1200 if settings.quick else 4400)
-    return Data("weather", tables, 240 * _HOUR)
+def weather(settings: Settings, airports: tuple[str, str] = ("EWR", "JFK")) -> Data:
+    """The dew points at two airports, each hour of a year; the window has ten days."""
+    tables = airport_tables("dewp", airports, 1200 if settings.quick else None)
+    return Data("weather", tables, 240 * _HOUR, seed=settings.seed)
 
 
 def given(settings: Settings) -> Data | None:
@@ -46,10 +48,29 @@ def given(settings: Settings) -> Data | None:
         tables = tuple(table.slice(0, 1200) for table in tables)
     data = Data(settings.data.stem, tables, 1.0)
     times = tables[0]["ts"].cast(pa.int64()).to_numpy()
-    return replace(data, window=_HELD * (int(times[-1]) - int(times[0])) / SECOND / len(times))
+    return replace(
+        data, seed=settings.seed, window=_HELD * (int(times[-1]) - int(times[0])) / SECOND / len(times)
+    )
 
 
-def datasets(settings: Settings) -> list[Data]:
-    """What experiments run on: the user's file if there is one."""
+def datasets(settings: Settings, repeats: int = 1) -> Iterator[Trials]:
+    """What experiments run on: the user's file if there is one.
+
+    Args:
+        settings: Of the experiment.
+        repeats: Streams that are made anew are as many; recorded ones are of all pairs of airports, then.
+    """
     own = given(settings)
-    return [own] if own else [synthetic(settings), stock(settings), weather(settings)]
+    if own:
+        yield Trials([own])
+        return
+    for make in (synthetic, stock):
+        yield Trials([make(seeded) for seeded in settings.repeats(repeats)])
+    pairs = list(combinations(AIRPORTS, 2))
+    several = repeats > 1 and not settings.quick
+    yield Trials([weather(settings, pair) for pair in (pairs if several else pairs[:1])])
+
+
+def kinds(settings: Settings) -> int:
+    """How many there are."""
+    return 3 if settings.data is None else 1

@@ -110,7 +110,7 @@ def lag_change(settings: Settings) -> Result:
     policies = {"lagrange, pairwise": Policy()}
     if not settings.quick:
         policies["greedy, per stream"] = PAPER
-    seeds = [settings.seed] if settings.quick else [settings.seed + k for k in range(3)]
+    seeds = [own.seed for own in settings.repeats(3)]
     rows: list[Row] = []
     headline: dict[str, float] = {}
     for number, (name, policy) in enumerate(policies.items()):

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from sparkshed.experiments.datasets import given, stock, weather
 from sparkshed.experiments.distortion import kl, sse
-from sparkshed.experiments.evicting import SHARE
+from sparkshed.experiments.evicting import FEW, MANY, SHARE, ahead
 from sparkshed.experiments.result import Result, Row, Settings, require
-from sparkshed.experiments.windowed import Data, lead, leads, limit_of, run, shares
+from sparkshed.experiments.windowed import POLICIES, Data, Trials, lead, limit_of, run
 from sparkshed.workloads.correlated import attribute_table, correlated_pair
 
-#: Policies that need not know which values are joined.
-FREE = ("gdj", "lru", "lfu", "fifo", "rand")
+#: AGE is for streams in which rows of some ages have more results.
+WITHOUT_AGE = tuple(policy for policy in POLICIES if policy != "age")
 #: The streams of generated pairs: rows per second, seconds and the window.
 _RATE, _SECONDS, _WINDOW = 8.0, 600.0, 60.0
 #: Trades per second of a market in many places; with more, there are too many results.
@@ -85,25 +85,21 @@ def fig7(settings: Settings) -> Result:
     rows: list[Row] = []
     for number, m in enumerate(counts):
         settings.progress(number, 2 * len(counts), f"{m} streams")
-        data = stock(settings, _WINDOW, m, _SLOW)
-        full = run(data)
-        own = shares(data, SHARE, (*FREE, "prob", "age"), full, settings.seed)
-        rows.append({"varied": "streams", "value": m, **own, "full_results": full.results, "lead": lead(own)})
-    streams = leads(rows)
+        trials = Trials([stock(own, _WINDOW, m, _SLOW) for own in settings.repeats(MANY)])
+        rows.append({"varied": "streams", "value": m, **trials.compared(SHARE)})
+    streams = ahead(rows, settings)
     for number, attributes in enumerate((1, 2) if settings.quick else (1, 2, 3, 4)):
         settings.progress(len(counts) + number, 2 * len(counts), f"{attributes} attributes")
-        data = _attributes(settings, [(0.3 * (k + 1), 0.0) for k in range(attributes)])
-        full = run(data)
-        own = shares(data, SHARE, (*FREE, "prob"), full, settings.seed)
-        base = {"varied": "attributes", "value": attributes}
-        rows.append({**base, **own, "full_results": full.results, "lead": lead(own)})
+        skews = [(0.3 * (k + 1), 0.0) for k in range(attributes)]
+        trials = Trials([_attributes(own, skews) for own in settings.repeats(FEW)])
+        rows.append({"varied": "attributes", "value": attributes, **trials.compared(SHARE, WITHOUT_AGE)})
     by = {(row["varied"], row["value"]): row for row in rows}
     headline = {
         **streams,
         **{f"lead_of_prob_m{m}": lead(by["streams", m], ["prob"]) for m in counts},
         "gdj_lead_min_of_attributes": min(row["lead"] for row in rows if row["varied"] == "attributes"),
     }
-    params = {"buffer": SHARE, "window": _WINDOW, "rate": _SLOW, "seed": settings.seed}
+    params = {"buffer": SHARE, "window": _WINDOW, "rate": _SLOW, "seed": settings.seed, "runs": MANY}
     return Result("gdj-fig7", params, rows, headline)
 
 
@@ -115,7 +111,7 @@ def _attributes(settings: Settings, skews: Sequence[tuple[float, float]]) -> Dat
         for side, own in enumerate(zip(*skews, strict=True))
     )
     keys = tuple(f"a{k + 1}" for k in range(len(skews)))
-    return Data(f"{len(skews)} attributes", tables, _WINDOW / 2, keys)
+    return Data(f"{len(skews)} attributes", tables, _WINDOW / 2, keys, settings.seed)
 
 
 def fig8(settings: Settings) -> Result:
@@ -124,10 +120,9 @@ def fig8(settings: Settings) -> Result:
     rows: list[Row] = []
     for number, (one, other) in enumerate(product(steps, steps)):
         settings.progress(number, len(steps) ** 2, f"skews {one:g} and {other:g}")
-        data = _attributes(settings, [(0.0, 0.0), (one, other)])
-        full = run(data)
-        own = shares(data, SHARE, ("gdj", "prob", "lfu", "rand"), full, settings.seed)
-        rows.append({"skew_1": one, "skew_2": other, **own, "full_results": full.results})
+        trials = Trials([_attributes(settings, [(0.0, 0.0), (one, other)])])
+        own = trials.shares(SHARE, ("gdj", "prob", "lfu", "rand"))
+        rows.append({"skew_1": one, "skew_2": other, **own, "full_results": trials.fulls[0].results})
     by = {(row["skew_1"], row["skew_2"]): row for row in rows}
     low, high = by[0.1, 0.1], by[1.5, 1.5]
     headline = {

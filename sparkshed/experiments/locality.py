@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparkshed.experiments.datasets import datasets
+from sparkshed.experiments.datasets import datasets, kinds
 from sparkshed.experiments.result import Result, Row, Settings, require
 from sparkshed.workloads.streams import Ints
 
@@ -33,9 +33,9 @@ def fig2(settings: Settings) -> Result:
     """Popularity by rank, and stack distances of a trace beside those of the same trace shuffled."""
     rows: list[Row] = []
     headline: dict[str, float] = {}
-    found = datasets(settings)
-    for number, data in enumerate(found):
-        settings.progress(number, len(found), data.name)
+    for number, trials in enumerate(datasets(settings)):
+        (data,) = trials.runs
+        settings.progress(number, kinds(settings), data.name)
         values = data.tables[0]["k"].to_numpy()
         counts = np.sort(np.bincount(values))[::-1]
         counts = counts[counts > 0]

@@ -79,7 +79,7 @@ def checked(compared: Compared, load: Load, what: str) -> Row:
 
 
 def _seeds(settings: Settings) -> list[int]:
-    return [settings.seed + k for k in range(1 if settings.quick else SEEDS)]
+    return [own.seed for own in settings.repeats(SEEDS)]
 
 
 def _mean(rows: Sequence[Row]) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ class Settings:
     key: str | None = None
     streams: tuple[str, ...] | None = None
     progress: Callable[[int, int, str], None] = lambda done, total, label: None
+
+    def repeats(self, count: int) -> list[Settings]:
+        """The same with this seed and those after it, to be averaged over; a quick run has one."""
+        return [replace(self, seed=self.seed + k) for k in range(1 if self.quick else count)]
 
 
 @dataclass(frozen=True, slots=True)

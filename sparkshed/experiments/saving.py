@@ -31,7 +31,7 @@ def memory(settings: Settings) -> Result:
     )
     load = Load(CAPACITY * scale, seconds=2 * each, warm_up=each / 3, adapt=5 * scale)
     join = camera_join(3, window=20 * scale, basic=2 * scale)
-    seeds = [settings.seed + k for k in range(1 if settings.quick else 3)]
+    seeds = [own.seed for own in settings.repeats(3)]
     rows: list[Row] = []
     for turn, seed in enumerate(seeds):
         tables = phase_tables([Phase(each, rate, near), Phase(each, rate, far)], seed)

@@ -6,7 +6,6 @@ from math import inf
 
 import numpy as np
 
-from sparkshed.experiments.harness import Outcome
 from sparkshed.experiments.joins import overlap_join
 from sparkshed.experiments.result import Result, Row, Settings, require
 from sparkshed.experiments.selective import (
@@ -15,9 +14,11 @@ from sparkshed.experiments.selective import (
     DIRECTION,
     QUICK,
     RATE,
+    REPEATS,
     SHORT,
     SKEW,
     WINDOW,
+    averaged,
     between,
     checked,
     load_of,
@@ -63,14 +64,35 @@ def fig6(settings: Settings) -> Result:
 
 @on_one_thread
 def fig7(settings: Settings) -> Result:
-    """Output over time with more and more adaptations: shifted streams, overlap of 3."""
+    """Output over time with more and more adaptations: shifted streams, overlap of 3.
+
+    Rows are of the first seed.
+    """
+    rates, gains = rates_of(settings), list[Row]()
+    rows: list[Row] = []
+    repeats = settings.repeats(REPEATS)
+    for number, own in enumerate(repeats):
+        settings.progress(number, len(repeats), f"seed {own.seed}")
+        found, gained = _by_adaptations(own)
+        rows = rows or found
+        gains.append(gained)
+    headline = averaged(gains)
+    least = min(headline["least_gain_time"], headline["least_gain_direction"])
+    require(least > 0, "an adaptation without a gain")
+    reached = settings.quick or headline["gain_direction"] >= 0.4
+    require(reached, f"direction should add 40 %, and added {headline['gain_direction']:.2f}")
+    return result_of("fig7", settings, rates, rows, headline, kappa=SKEW, least=3, runs=len(repeats))
+
+
+def _by_adaptations(settings: Settings) -> tuple[list[Row], Row]:
+    """The output of each interval, and what each adaptation gains under load and in parts of that time."""
     rates = rates_of(settings)
     load, join, tables = load_of(rates), overlap_join(), streams_of(SKEW, rates, settings)
     full = whole(join, tables, load)
-    runs: dict[str, Outcome] = {}
-    for number, (name, adaptations) in enumerate(ADAPTATIONS.items()):
-        settings.progress(number, len(ADAPTATIONS), name)
-        runs[name] = checked(select(join, tables, load, adaptations).outcome, full, name)
+    runs = {
+        name: checked(select(join, tables, load, adaptations).outcome, full, name)
+        for name, adaptations in ADAPTATIONS.items()
+    }
     rows = []
     for step in runs["rate"].steps:
         at = 5.0 * round(step.at / 5)
@@ -78,13 +100,12 @@ def fig7(settings: Settings) -> Result:
         row |= {f"with {name}": round(between(own, at - 5, at)[0] / 5, 1) for name, own in runs.items()}
         rows.append(row | {"exact": round(between(full, at - 5, at)[0] / 5, 1)})
     loaded = phase_of(rates, 500.0)[0], phase_of(rates, 300.0)[1]
-    headline = {}
+    gains: Row = {}
     for label, phase in (("", loaded), ("_500", phase_of(rates, 500.0)), ("_300", phase_of(rates, 300.0))):
         plain, timed, directed = (between(runs[name], *phase)[0] for name in ADAPTATIONS)
-        headline[f"gain_time{label}"] = round(timed / max(1.0, plain) - 1, 4)
-        headline[f"gain_direction{label}"] = round(directed / max(1.0, timed) - 1, 4)
-    require(min(headline["gain_time"], headline["gain_direction"]) > 0, "an adaptation without a gain")
-    return result_of("fig7", settings, rates, rows, headline, kappa=SKEW, least=3)
+        gains[f"gain_time{label}"] = round(timed / max(1.0, plain) - 1, 4)
+        gains[f"gain_direction{label}"] = round(directed / max(1.0, timed) - 1, 4)
+    return rows, gains
 
 
 @on_one_thread

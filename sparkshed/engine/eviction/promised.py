@@ -16,8 +16,8 @@ from sparkshed.engine.eviction.slots import ACTIVE, RESERVED, Slots
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
-#: Rows are looked at once in so many arrivals: a share of them, and less than that where they are few. Then values
-#: change while a quarter of the rows come, and a look costs little beside them.
+#: Rows are looked at once in so many arrivals: a share of them, less a number, but a number at least. Where
+#: they are few, values change while a quarter of them comes.
 SHARE, LESS, LEAST = 4, 12, 4
 #: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
 _ASSUMED = 500.0

@@ -45,6 +45,16 @@ class Query:
         """How likely a row matches the partial results of each hop."""
         return [self.selectivity ** (hop + 1) for hop in range(self.streams - 1)]
 
+    @property
+    def comparisons(self) -> float:
+        """Rows that new rows and partial results are compared with in a second, if nothing is shed."""
+        total = 0.0
+        for stream, partials in enumerate(self.rates):
+            for other, share in zip(self.others(stream), self.match, strict=True):
+                compared = partials * self.rates[other] * self.window * self.tick
+                total, partials = total + compared, compared * share
+        return total
+
     def others(self, stream: int) -> list[int]:
         """All other streams, those with few rows first."""
         return sorted((k for k in range(self.streams) if k != stream), key=lambda k: (self.rates[k], k))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -15,7 +15,7 @@ from sparkshed.experiments.diffusion.coordinated import Coordinated
 from sparkshed.experiments.diffusion.hosts import Costs, Hosts
 from sparkshed.experiments.diffusion.rivals import Centralised, Partitioned, Shuffled, Unaware
 
-#: Seconds of a tick; ATR cannot make shorter segments, and segments of CTR are as long.
+#: Seconds of a tick, of most cases; ATR cannot make shorter segments, and segments of CTR are as long.
 TICK = 0.5
 #: Seconds between reports of loads.
 INTERVAL = 5.0
@@ -57,6 +57,9 @@ class Case:
         factor: Rates are so many times those of the paper.
         burst: θ, the bursty ratio; None for a Poisson process.
         small: Rows are as small as in fig. 4, so that memory and network are never short.
+        overload: Rates are such that the exact join takes so many times what all hosts can do; None for those
+            of the paper.
+        tick: Seconds of a tick.
     """
 
     streams: int = 3
@@ -66,6 +69,16 @@ class Case:
     factor: float = 1.0
     burst: float | None = None
     small: bool = False
+    overload: float | None = None
+    tick: float = TICK
+
+    def costs(self) -> Costs:
+        """What rows cost."""
+        return SMALL if self.small else Costs()
+
+    def cluster(self, seed: int) -> Hosts:
+        """The hosts."""
+        return Hosts.drawn(self.hosts, np.random.default_rng([seed, 1]), self.costs())
 
 
 @cache
@@ -78,29 +91,45 @@ def run(case: Case, name: str, seed: int, quick: bool) -> Report:
     longest, shortest = (1200.0, 100.0) if quick else (1500.0, 200.0)
     query, arrivals = streams_of(case, seed, longest + counted)
     warm_up = longest if name == "atr" else shortest
-    first = round((longest - warm_up) / TICK)
-    costs = SMALL if case.small else Costs()
-    hosts = Hosts.drawn(case.hosts, np.random.default_rng([seed, 1]), costs)
+    first, hosts = round((longest - warm_up) / case.tick), case.cluster(seed)
     return simulate(
         query,
         arrivals[:, first:],
         hosts,
         WAYS[name](query, hosts, seed),
-        costs,
-        interval=round(INTERVAL / TICK),
-        warm_up=round(warm_up / TICK),
+        case.costs(),
+        interval=round(INTERVAL / case.tick),
+        warm_up=round(warm_up / case.tick),
     )
 
 
 def streams_of(case: Case, seed: int, seconds: float) -> tuple[Query, np.ndarray]:
     """The streams of a case; more of them are the same ones and others."""
     rng = np.random.default_rng([seed, 0])
-    rates = [case.factor * rate for rate in rates_of(case.streams, rng)]
-    query = Query(case.streams, round(case.window / TICK), case.selectivity, tuple(rates), TICK)
-    ticks = round(seconds / TICK)
+    rates = tuple(case.factor * rate for rate in rates_of(case.streams, rng))
+    query = Query(case.streams, round(case.window / case.tick), case.selectivity, rates, case.tick)
+    if case.overload is not None:
+        work = case.overload * float(case.cluster(seed).cpu.sum())
+        query = faster(query, work / case.costs().comparison)
+    ticks = round(seconds / case.tick)
     if case.burst is None:
-        return query, poisson(rates, ticks, TICK, rng)
-    return query, bursty(rates, ticks, TICK, case.burst, PERIOD, rng)
+        return query, poisson(query.rates, ticks, case.tick, rng)
+    return query, bursty(query.rates, ticks, case.tick, case.burst, PERIOD, rng)
+
+
+def faster(query: Query, comparisons: float) -> Query:
+    """The same join with rates for so many comparisons in a second.
+
+    >>> query = faster(Query(2, 20, 0.1, (1.0, 3.0), 0.5), 6000.0)
+    >>> [round(rate, 3) for rate in query.rates], round(query.comparisons)
+    ([10.0, 30.0], 6000)
+    """
+    low, high = 1e-6, 1e6
+    while high > low * (1 + 1e-9):
+        middle = (low * high) ** 0.5
+        scaled = replace(query, rates=tuple(middle * rate for rate in query.rates))
+        low, high = (low, middle) if scaled.comparisons > comparisons else (middle, high)
+    return scaled
 
 
 def throughputs(case: Case, names: Sequence[str], seed: int, quick: bool) -> dict[str, float]:
