@@ -11,17 +11,16 @@ from sparkshed.experiments.result import Result, Row, Settings, require
 from sparkshed.experiments.selective import (
     QUICK,
     RATE,
-    REPEATS,
     SHORT,
     SKEW,
     WARM_UP,
     WINDOW,
-    averaged,
     between,
     checked,
     drop,
     load_of,
     on_one_thread,
+    over_seeds,
     phase_of,
     rate_at,
     rates_of,
@@ -91,18 +90,10 @@ def fig4(settings: Settings) -> Result:
 
     Rows are of the first seed.
     """
-    rates, gains = rates_of(settings), list[Row]()
-    rows: list[Row] = []
-    repeats = settings.repeats(REPEATS)
-    for number, own in enumerate(repeats):
-        settings.progress(number, len(repeats), f"seed {own.seed}")
-        found, gained = _beside_drop(own)
-        rows = rows or found
-        gains.append(gained)
-    headline = averaged(gains)
+    rows, headline, runs = over_seeds(settings, _beside_drop)
     least = min(headline["least_gain_500"], headline["least_gain_300"])
     require(least > 0, "no gain over dropping at random")
-    return result_of("fig4", settings, rates, rows, headline, kappa=SKEW, least=3, runs=len(repeats))
+    return result_of("fig4", settings, rates_of(settings), rows, headline, kappa=SKEW, least=3, runs=runs)
 
 
 def _beside_drop(settings: Settings) -> tuple[list[Row], Row]:

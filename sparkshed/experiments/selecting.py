@@ -14,15 +14,14 @@ from sparkshed.experiments.selective import (
     DIRECTION,
     QUICK,
     RATE,
-    REPEATS,
     SHORT,
     SKEW,
     WINDOW,
-    averaged,
     between,
     checked,
     load_of,
     on_one_thread,
+    over_seeds,
     phase_of,
     rate_at,
     rates_of,
@@ -68,20 +67,12 @@ def fig7(settings: Settings) -> Result:
 
     Rows are of the first seed.
     """
-    rates, gains = rates_of(settings), list[Row]()
-    rows: list[Row] = []
-    repeats = settings.repeats(REPEATS)
-    for number, own in enumerate(repeats):
-        settings.progress(number, len(repeats), f"seed {own.seed}")
-        found, gained = _by_adaptations(own)
-        rows = rows or found
-        gains.append(gained)
-    headline = averaged(gains)
+    rows, headline, runs = over_seeds(settings, _by_adaptations)
     least = min(headline["least_gain_time"], headline["least_gain_direction"])
     require(least > 0, "an adaptation without a gain")
     reached = settings.quick or headline["gain_direction"] >= 0.4
     require(reached, f"direction should add 40 %, and added {headline['gain_direction']:.2f}")
-    return result_of("fig7", settings, rates, rows, headline, kappa=SKEW, least=3, runs=len(repeats))
+    return result_of("fig7", settings, rates_of(settings), rows, headline, kappa=SKEW, least=3, runs=runs)
 
 
 def _by_adaptations(settings: Settings) -> tuple[list[Row], Row]:

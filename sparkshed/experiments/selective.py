@@ -172,7 +172,17 @@ def checked(outcome: Outcome, full: Outcome, what: str) -> Outcome:
     return outcome
 
 
-def averaged(found: Sequence[Row]) -> Row:
-    """Means over some runs, and the least of each beside it."""
-    means = {name: round(float(np.mean([own[name] for own in found])), 4) for name in found[0]}
-    return means | {f"least_{name}": min(own[name] for own in found) for name in found[0]}
+def over_seeds(
+    settings: Settings, measure: Callable[[Settings], tuple[list[Row], Row]]
+) -> tuple[list[Row], Row, int]:
+    """The rows of the first seed; all gains, as means and the least of each; and how many seeds there are."""
+    repeats = settings.repeats(REPEATS)
+    rows: list[list[Row]] = []
+    gains: list[Row] = []
+    for number, own in enumerate(repeats):
+        settings.progress(number, len(repeats), f"seed {own.seed}")
+        found, gained = measure(own)
+        rows.append(found)
+        gains.append(gained)
+    means = {name: round(float(np.mean([own[name] for own in gains])), 4) for name in gains[0]}
+    return rows[0], means | {f"least_{name}": min(own[name] for own in gains) for name in means}, len(repeats)

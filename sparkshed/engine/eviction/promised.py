@@ -16,9 +16,10 @@ from sparkshed.engine.eviction.slots import ACTIVE, RESERVED, Slots
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
-#: Rows are looked at once in so many arrivals: a share of them, less a number, but a number at least. Where
-#: they are few, values change while a quarter of them comes.
-SHARE, LESS, LEAST = 4, 12, 4
+#: Rows are looked at once in so many arrivals, as a share of the rows, and as a number at least.
+_SHARE, _LEAST = 4, 16
+#: The same where a look is at buckets and rows are few: values change while a quarter of these comes.
+_FEW, _SHARE_OF_FEW, _LEAST_OF_FEW = 64, 8, 4
 #: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
 _ASSUMED = 500.0
 
@@ -101,7 +102,9 @@ class Promised(Policy):
 
     def interval(self, active: int) -> int:
         """A share of the rows."""
-        return max(LEAST, active // SHARE - LESS)
+        if self._bucketed and active < _FEW:
+            return max(_LEAST_OF_FEW, active // _SHARE_OF_FEW)
+        return max(_LEAST, active // _SHARE)
 
     def refresh(self, seq: int, now: int) -> None:
         """Learn from what came, and say what rows are worth."""
