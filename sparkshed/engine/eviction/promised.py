@@ -18,8 +18,9 @@ from sparkshed.planner.physical import JoinSpec
 
 #: Rows are looked at once in so many arrivals, as a share of the rows, and as a number at least.
 _SHARE, _LEAST = 4, 16
-#: The same where a look is at buckets and rows are few: values change while a quarter of these comes.
-_FEW, _SHARE_OF_FEW, _LEAST_OF_FEW = 64, 8, 4
+#: Where a look is at buckets, the share grows with the rows: of few rows each counts. The number of rows
+#: where it would be all of them; its bounds; and the least number of arrivals.
+_ALL, _SHARES, _LEAST_BUCKETED = 1024, (1 / 8, 1 / 2), 4
 #: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
 _ASSUMED = 500.0
 
@@ -102,8 +103,9 @@ class Promised(Policy):
 
     def interval(self, active: int) -> int:
         """A share of the rows."""
-        if self._bucketed and active < _FEW:
-            return max(_LEAST_OF_FEW, active // _SHARE_OF_FEW)
+        if self._bucketed:
+            low, high = _SHARES
+            return max(_LEAST_BUCKETED, int(active * min(high, max(low, active / _ALL))))
         return max(_LEAST, active // _SHARE)
 
     def refresh(self, seq: int, now: int) -> None:

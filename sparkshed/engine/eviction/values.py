@@ -78,10 +78,9 @@ class Values:
         Returns:
             The codes of their values, what is expected of each stream for each, and how often each ever came.
         """
-        codes = self.codes
-        found = np.array([codes.setdefault(key, len(codes)) for key in keys.tolist()], np.int64)
-        if len(codes) > self._recent.shape[1]:
-            self._grow(1 << (len(codes) - 1).bit_length())
+        found = self._codes_of(keys)
+        if len(self.codes) > self._recent.shape[1]:
+            self._grow(1 << (len(self.codes) - 1).bit_length())
         known = np.flatnonzero(keys != NOTHING)
         if len(known) < len(keys):
             found[keys == NOTHING] = NOTHING
@@ -92,6 +91,14 @@ class Values:
         np.add.at(self._recent, (sides, own), 1)
         self._waiting.append(np.array([sides, own, seq + known]))
         return found, expected, lasting
+
+    def _codes_of(self, keys: Ints) -> Ints:
+        """The codes of keys; new ones are numbered in their order."""
+        codes, listed = self.codes, keys.tolist()
+        found = list(map(codes.get, listed))
+        if None in found:
+            found = [codes.setdefault(key, len(codes)) for key in listed]
+        return np.array(found, np.int64)
 
     def _expected(self, codes: Ints, counts: Ints) -> Floats:
         """What is expected of each stream for values that came so often in each since the last look."""
