@@ -14,7 +14,7 @@ from sparkshed.experiments.diffusion.aligned import Aligned
 from sparkshed.experiments.diffusion.arrivals import bursty, poisson
 from sparkshed.experiments.diffusion.cluster import Cluster, Query, simulate
 from sparkshed.experiments.diffusion.hosts import Costs, Hosts
-from sparkshed.experiments.diffusion.runs import WAYS, Case, run
+from sparkshed.experiments.diffusion.runs import WAYS, Case, run, streams_of
 from sparkshed.experiments.diffusion.sheet import Sheet, Store
 from sparkshed.experiments.result import Contradiction, Settings
 
@@ -125,6 +125,16 @@ def test_runs_are_the_same_for_a_seed():
         again = run.__wrapped__(case, name, 3, True)
         assert first.delivered == again.delivered and first.work.tolist() == again.work.tolist()
         assert first.delivered != run(case, name, 4, True).delivered
+
+
+def test_aligned_routing_is_ahead_for_few_streams_where_sending_rows_is_much_of_the_work():
+    for streams in (2, 3):
+        case = Case(streams=streams, window=2.0, small=True, overload=1.5, tick=0.25)
+        query, arrivals = streams_of(case, 1, 50.0)
+        able = float(case.cluster(1).cpu.sum())
+        assert query.comparisons * case.costs().comparison == pytest.approx(1.5 * able)
+        assert arrivals.mean() == pytest.approx(np.mean(query.rates) * 0.25, rel=0.05)
+        assert run(case, "atr", 1, True).throughput > run(case, "ctr", 1, True).throughput
 
 
 QUICK = {

@@ -16,9 +16,11 @@ import pytest
 from sparkshed.cli import main
 from sparkshed.experiments.catalogue import EXPERIMENTS
 from sparkshed.experiments.distortion import kl, sse
+from sparkshed.experiments.evicting import ahead
 from sparkshed.experiments.locality import stack_distances
 from sparkshed.experiments.offline import best_output, matches_of
-from sparkshed.experiments.windowed import POLICIES, Data, lead, limit_of, run
+from sparkshed.experiments.result import Contradiction, Settings
+from sparkshed.experiments.windowed import POLICIES, Data, Trials, lead, limit_of, run
 from sparkshed.workloads.bursty import renewal_tables, value_table
 
 
@@ -80,6 +82,33 @@ def test_nobody_is_above_the_optimum_and_a_large_buffer_misses_nothing():
         few = run(data, limit.__class__(policy, rows=limit.limit, unified=False, reserve=0.0))
         assert 0 < few.results <= best < full.results
         assert np.array_equal(run(data, limit.__class__(policy, rows=600)).values, full.values)
+
+
+def test_trials_are_compared_by_their_means():
+    runs = [
+        Data("small", renewal_tables((2 * k, 2 * k + 1), 300, 60.0, values=10), 10.0, seed=k) for k in (0, 1)
+    ]
+    trials = Trials(runs)
+    each = trials.each(0.2, POLICIES)
+    for own, data, full in zip(each, runs, trials.fulls, strict=True):
+        limit = limit_of(data, 0.2).__class__("rand", limit_of(data, 0.2).rows, unified=False, reserve=0.0)
+        assert own["rand"] == run(data, limit, data.seed).results / full.results
+    row = trials.compared(0.2)
+    assert row["gdj"] == pytest.approx((each[0]["gdj"] + each[1]["gdj"]) / 2, abs=1e-4)
+    assert row["least"] == min(lead(own, ("prob", "age", "fifo", "rand", "lru")) for own in each)
+    assert row["lead"] <= row["lead_of_five"] == lead(row, ("prob", "age", "fifo", "rand", "lru"))
+
+
+def test_being_behind_is_no_result():
+    row = {"lead": 0.99, "lead_of_five": 0.999, "least": 0.9}
+    assert ahead([row], Settings(quick=True))["gdj_lead_min_of_five"] == 0.999
+    with pytest.raises(Contradiction, match="gdj should be ahead of prob, age"):
+        ahead([row], Settings())
+
+
+def test_a_quick_run_has_one_seed():
+    assert [own.seed for own in Settings(seed=4).repeats(3)] == [4, 5, 6]
+    assert Settings(seed=4, quick=True).repeats(3) == [Settings(seed=4, quick=True)]
 
 
 def test_distortion():

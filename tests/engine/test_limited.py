@@ -312,6 +312,15 @@ def test_rows_leave_by_buckets_as_they_would_one_by_one(m: int, unified: bool, m
     assert found.total() > 100
 
 
+def test_few_rows_are_looked_at_more_often_than_many() -> None:
+    spec, _ = keyed()
+    policy = Promised(spec, (), 100, aged=False)
+    assert [policy.interval(rows) for rows in (0, 48, 256, 512, 4096)] == [4, 6, 64, 256, 2048]
+    # With an age curve a look is at each row.
+    aged = Promised(spec, (), 100, aged=True)
+    assert [aged.interval(rows) for rows in (0, 48, 256, 4096)] == [16, 16, 64, 1024]
+
+
 def _refresh_every_row(policy: Promised, seq: int, now: int) -> None:
     """What rows are worth, row by row, for a buffer that looks at each of them."""
     policy.promise.look(seq)
