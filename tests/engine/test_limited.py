@@ -314,11 +314,16 @@ def test_rows_leave_by_buckets_as_they_would_one_by_one(m: int, unified: bool, m
 
 def test_few_rows_are_looked_at_more_often_than_many() -> None:
     spec, _ = keyed()
-    policy = Promised(spec, (), 100, aged=False)
-    assert [policy.interval(rows) for rows in (0, 48, 256, 512, 4096)] == [4, 6, 64, 256, 2048]
+
+    def intervals(kind: type[Limited]) -> list[int]:
+        strategy = kind(Configuration(spec.orders), Buffering("gdj", rows=100), np.random.default_rng(0))
+        JoinOperator(spec, strategy)
+        assert isinstance(strategy.buffer.policy, Promised)
+        return [strategy.buffer.policy.interval(rows) for rows in (0, 48, 256, 512, 4096)]
+
+    assert intervals(Limited) == [4, 6, 64, 256, 2048]
     # With an age curve a look is at each row.
-    aged = Promised(spec, (), 100, aged=True)
-    assert [aged.interval(rows) for rows in (0, 48, 256, 4096)] == [16, 16, 64, 1024]
+    assert intervals(LimitedGrubJoin) == [16, 16, 64, 128, 1024]
 
 
 def _refresh_every_row(policy: Promised, seq: int, now: int) -> None:
