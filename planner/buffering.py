@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sparkshed.sql.hint import ShedHint
 
 POLICIES = ("gdj", "prob", "age", "lru", "lfu", "fifo", "rand")
-#: Bytes that a row costs beside its columns: its time, its credit, its place in windows and indexes.
+#: Bytes that a row costs beside its columns: its time, its credit, what it stands for, its places.
 ROW_OVERHEAD = 64
 #: Bytes of a row, about, where somebody must know how many a limit in bytes has room for.
 _TYPICAL = 128
@@ -20,7 +20,8 @@ class Buffering:
     Attributes:
         policy: Which rows leave first.
         rows: The limit in rows; None if it is one in bytes.
-        bytes: The limit in bytes: the Arrow bytes of the columns that are kept, and `ROW_OVERHEAD` a row.
+        bytes: The limit in bytes: the Arrow bytes of the columns that are kept, and `ROW_OVERHEAD` a row;
+            what is learned of values and ages, and indexes, come on top.
         unified: One buffer for all streams; otherwise each has a part of it, in proportion to its rows.
         method: How `gdj` gives credit: METHOD 1, 2 or 3 of the paper.
         percentile: Of the credits, that rows start with in `gdj`; None to learn what credits are worth.

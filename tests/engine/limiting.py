@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import pyarrow as pa
 
@@ -10,8 +11,9 @@ from engine.build import counted
 from sparkshed.engine import host as memory
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.streaming import StreamingJoin
+from sparkshed.engine.wire import from_blob
 from sparkshed.planner.adaptation import Policy
-from sparkshed.planner.buffering import Buffering
+from sparkshed.planner.buffering import ROW_OVERHEAD, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.graph import JoinGraph
 from sparkshed.planner.physical import JoinSpec
@@ -46,5 +48,15 @@ def streamed(
         own = StreamingJoin(plan, "limited", 0, store, lambda: 0.0)
         found += counted(own.process(between(tables, start, start + step), None, max(0, start - 1)))
         pieces = Manifest.from_bytes(store.manifest).pieces.values()
-        assert sum(piece.rows for piece in pieces) == own.report.rows <= shedding.buffering.limit
+        assert sum(piece.rows for piece in pieces) == own.report.rows
+        held = [from_blob(store.pieces[key]) for key in Manifest.from_bytes(store.manifest).pieces]
+        assert taken(held, shedding.buffering) <= shedding.buffering.limit
     return found
+
+
+def taken(pieces: Iterable[pa.Table], buffering: Buffering) -> int:
+    """What rows take that were written down, in rows or bytes; `ROW_OVERHEAD` has room for their weights."""
+    if buffering.bytes is None:
+        return sum(piece.num_rows for piece in pieces)
+    rows = [piece.drop_columns([c for c in ("weight",) if c in piece.column_names]) for piece in pieces]
+    return sum(piece.nbytes + ROW_OVERHEAD * piece.num_rows for piece in rows)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.build import World, collect, counted, table
-from engine.limiting import between, shedding_of, streamed
+from engine.limiting import between, shedding_of, streamed, taken
 from engine.replaying import Naive, arrivals
 from sparkshed.engine.eviction.classes import classes_of, is_equality
 from sparkshed.engine.eviction.foretelling import Foretelling
@@ -23,6 +23,7 @@ from sparkshed.engine.eviction.promised import Promised
 from sparkshed.engine.eviction.slots import ACTIVE
 from sparkshed.engine.eviction.values import Values
 from sparkshed.engine.group import join_group
+from sparkshed.engine.measure import value_bytes
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.evicting import Evicting
 from sparkshed.engine.strategies.limited import Limited, LimitedGrubJoin
@@ -174,10 +175,42 @@ def test_a_limit_in_bytes_is_kept() -> None:
         found += collect(operator, batch, spec.chunk)
         whole += collect(exact, batch, spec.chunk)
         held = [operator.held(s) for s in range(3)]
-        sizes = [store.snapshot(w.rows).nbytes + 64 * w.size for store, w in held]
-        assert strategy.buffer.held <= 20_000
-        assert abs(sum(sizes) - strategy.buffer.held) <= 0.1 * strategy.buffer.held
+        size = taken([store.snapshot(w.rows) for store, w in held], strategy.buffering)
+        assert 0.9 * strategy.buffer.held <= size <= strategy.buffer.held <= 20_000
     assert Counter() < found < whole
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_limit_in_bytes_is_kept_in_the_state_of_a_stream(policy: str) -> None:
+    spec, tables = keyed(rows=600)
+    shedding = shedding_of(spec, Buffering(policy, bytes=12_000, reserve=0.1))
+    whole = counted(join_group(spec, 0, tables, shedding, 0))
+    # After every micro-batch the bytes that were written down are counted.
+    assert streamed(spec, shedding, tables, 600_000, 40_000) == whole
+    assert whole.total() > 100
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, None, 3, 4, 5, 6, 7, 8, None], pa.int32()),
+        pa.array([True, False, None] * 3),
+        pa.array(["", "a", None, "a longer word", "é"] * 2),
+        pa.array([[1.5, None], [], None, [2.0] * 17], pa.list_(pa.float64())),
+        pa.array([["a", None, "bcd"], [], None], pa.list_(pa.string())),
+        pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "yz"}]),
+        pa.array([[("a", 1), ("b", None)], None, []], pa.map_(pa.string(), pa.int64())),
+        pa.array([[{"a": [1, 2], "b": None}], None, []]),
+    ],
+    ids=lambda own: str(own.type),
+)
+def test_rows_never_take_more_than_they_cost(values: pa.Array) -> None:
+    costs = np.broadcast_to(value_bytes(values), len(values)) + 1
+    for first in range(len(values)):
+        for last in range(first + 1, len(values) + 1):
+            # Copied, as into a piece of its own.
+            piece = values.take(pa.array(range(first, last)))
+            assert piece.nbytes <= costs[first:last].sum()
 
 
 def test_with_enough_memory_the_answer_is_exact() -> None:

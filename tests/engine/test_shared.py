@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.build import World, collect, counted, table
-from engine.limiting import between, shedding_of, streamed
+from engine.limiting import between, shedding_of, streamed, taken
 from engine.replaying import Naive
 from engine.test_limited import ROWS, WINDOW, cuts, random_buffering, several
 from sparkshed.engine import streaming
@@ -22,7 +22,7 @@ from sparkshed.engine.group import join_group
 from sparkshed.engine.keeping import MemoryStore
 from sparkshed.engine.operator import JoinOperator
 from sparkshed.engine.strategies.limited import Limited
-from sparkshed.planner.buffering import POLICIES, ROW_OVERHEAD, Buffering
+from sparkshed.planner.buffering import POLICIES, Buffering
 from sparkshed.planner.configuration import Configuration
 from sparkshed.planner.physical import Direction, EqualityKernel, Hop, JoinSpec, OutputColumn, StreamExec
 from sparkshed.planner.streaming import Hosts, StreamingPlan
@@ -151,9 +151,8 @@ def test_bytes_of_a_row_count_once() -> None:
         batch = {s: rows for s, (rows,) in between(tables, start, start + 90_000).items()}
         assert counted(operator.process(batch)).total()
         held = [operator.held(s) for s in range(2)]
-        sizes = [store.snapshot(w.rows).nbytes + ROW_OVERHEAD * w.size for store, w in held]
-        assert strategy.buffer.held <= 9_000
-        assert abs(sum(sizes) - strategy.buffer.held) <= 0.1 * strategy.buffer.held
+        size = taken([store.snapshot(w.rows) for store, w in held], strategy.buffering)
+        assert 0.9 * strategy.buffer.held <= size <= strategy.buffer.held <= 9_000
 
 
 def test_rows_stay_for_the_join_that_waits_longest() -> None:
