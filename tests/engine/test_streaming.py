@@ -19,6 +19,7 @@ from sparkshed.engine import pacing, steering
 from sparkshed.engine.errors import CheckpointError
 from sparkshed.engine.keeping import Manifest, MemoryStore
 from sparkshed.engine.operator import JoinOperator
+from sparkshed.engine.strategies.registry import STRATEGIES as STRATEGIES_BY_NAME
 from sparkshed.engine.streaming import StreamingJoin
 from sparkshed.experiments.joins import SECOND, camera_join
 from sparkshed.planner.adaptation import Policy
@@ -434,6 +435,29 @@ def test_a_batch_that_is_hardly_too_much_has_fewer_portions_than_one_that_is_far
     step(plan, store, second, Decision(10, everything, most=cost / 1.5))
     step(plan, store, third, Decision(11, everything, most=cost / 1000))
     assert 16 < cut[1] < 64 == cut[2]
+
+
+@pytest.mark.parametrize(("strategy", "m"), [("grubjoin", 3), ("adaptive", 2)])
+@pytest.mark.parametrize("seconds", [1, 4])
+def test_under_one_decision_a_stream_finds_what_one_batch_of_all_rows_does(strategy, m, seconds):
+    join = camera_join(m)
+    if strategy == "grubjoin":
+        chosen = (((1, 2), (0, 2, 3)), ((), ()), ((0, 1), (1, 4)))
+        decided = Configuration(join.spec.orders, 0.4, chosen, chosen)
+    else:
+        chosen, part = (((0, 3),), ((4,),)), (Span(4 * SECOND, 5 * SECOND), Span(0, SECOND))
+        decided = Configuration(join.spec.orders, 0.4, chosen, chosen, partly=part)
+    own = shedding_of(join, 1.0, strategy)
+    one = JoinOperator(join.spec, STRATEGIES_BY_NAME[strategy](decided, np.random.default_rng(0)))
+    whole = collect_all(one, {stream: rows for stream, rows in enumerate(cameras(40)[:m])})
+    plan, store, found = plan_of(join.spec, own), MemoryStore(), Counter()
+    for number, batch in enumerate(cut_by_time(cameras(40)[:m], 40, seconds)):
+        if number % 3 == 0:
+            memory._cache.clear()
+        results, _ = step(plan, store, batch, Decision(1, decided))
+        found += counted(results)
+    assert found == whole
+    assert 0 < found.total() < collect_all(JoinOperator(join.spec), dict(enumerate(cameras(40)[:m]))).total()
 
 
 def test_the_same_seed_gives_the_same_results_on_any_worker():
