@@ -20,7 +20,7 @@ from sparkshed.experiments.evicting import ahead
 from sparkshed.experiments.locality import stack_distances
 from sparkshed.experiments.offline import best_output, matches_of
 from sparkshed.experiments.result import Contradiction, Settings
-from sparkshed.experiments.windowed import POLICIES, Data, Trials, lead, limit_of, run
+from sparkshed.experiments.windowed import POLICIES, Data, Trials, compared, lead, limit_of, run
 from sparkshed.workloads.bursty import renewal_tables, value_table
 
 
@@ -93,10 +93,12 @@ def test_trials_are_compared_by_their_means():
     for own, data, full in zip(each, runs, trials.fulls, strict=True):
         limit = limit_of(data, 0.2).__class__("rand", limit_of(data, 0.2).rows, unified=False, reserve=0.0)
         assert own["rand"] == run(data, limit, data.seed).results / full.results
-    row = trials.compared(0.2)
+    row = compared(each)
     assert row["gdj"] == pytest.approx((each[0]["gdj"] + each[1]["gdj"]) / 2, abs=1e-4)
     assert row["least"] == min(lead(own, ("prob", "age", "fifo", "rand", "lru")) for own in each)
-    assert row["lead"] <= row["lead_of_five"] == lead(row, ("prob", "age", "fifo", "rand", "lru"))
+    mean = {name: (each[0][name] + each[1][name]) / 2 for name in each[0]}
+    assert row["lead"] <= row["lead_of_five"] == lead(mean, ("prob", "age", "fifo", "rand", "lru"))
+    assert row["runs"] == 2
 
 
 def test_being_behind_is_no_result():

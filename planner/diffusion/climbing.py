@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, log
 from typing import Any
 
@@ -22,11 +22,10 @@ _CALMER, _CALMEST = 0.5, 8.0
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of a length: the mean of its performance, what that counts for, and when it was tried."""
+    """What is known of a length: the mean of its performance, and what that counts for."""
 
     mean: float
     weight: float
-    tried: int
 
 
 class Climber:
@@ -44,7 +43,8 @@ class Climber:
                        ◀─ shorter, best, longer ─▶
 
     Streams differ from one time to the next, so what was seen of a length is averaged over all of its trials,
-    and counts for less as time goes by.
+    and counts for less as time goes by. When the best one is not any more what it was, others are tried often
+    again.
     """
 
     def __init__(self, length: int, least: int, most: int) -> None:
@@ -57,6 +57,8 @@ class Climber:
         self._lengths = sorted({min(most, max(least, round(length * STEP**step))) for step in steps})
         self._place = self._lengths.index(length)
         self._known: dict[int, _Seen] = {}
+        #: When each was tried last; what it was like may be forgotten since.
+        self._tried: dict[int, int] = {}
         self._time = 0
         self._best, self._stayed, self._patience = self._place, 0, 1.0
 
@@ -70,9 +72,12 @@ class Climber:
         self._time += 1
         for own in self._known.values():
             own.weight *= _KEPT
-        seen = self._known.setdefault(self._place, _Seen(performance, 0.0, 0))
-        seen.weight, seen.tried = seen.weight + 1, self._time
+        seen = self._known.setdefault(self._place, _Seen(performance, 0.0))
+        if self._place == self._best and performance < _WORSE * seen.mean:
+            self._patience = 1.0
+        seen.weight += 1
         seen.mean += (performance - seen.mean) / seen.weight
+        self._tried[self._place] = self._time
         self._known = {place: own for place, own in self._known.items() if own.weight >= _LEAST}
         best = max(self._known, key=lambda place: self._known[place].mean)
         present = self._known.get(self._best)
@@ -88,21 +93,20 @@ class Climber:
 
     def _another(self, best: int) -> int:
         """The length near the best one that was not tried for longest, and of these the nearest."""
-        tried: dict[int, int] = {}
-        for place in range(max(0, best - _NEAR), min(len(self._lengths), best + _NEAR + 1)):
-            own = self._known.get(place)
-            if own is None:
-                tried[place] = 0
-            elif place != best and own.mean > _WORSE * self._known[best].mean:
-                tried[place] = own.tried
+        least = _WORSE * self._known[best].mean
+        tried = {
+            place: self._tried.get(place, 0)
+            for place in range(max(0, best - _NEAR), min(len(self._lengths), best + _NEAR + 1))
+            if place != best and (place not in self._known or self._known[place].mean > least)
+        }
         return min(tried, key=lambda place: (tried[place], abs(place - best), -place), default=best)
 
     def notes(self) -> dict[str, Any]:
         """What must be written down."""
-        known = [[place, *asdict(own).values()] for place, own in self._known.items()]
         return {
             "place": self._place,
-            "known": known,
+            "known": [[place, own.mean, own.weight] for place, own in self._known.items()],
+            "tried": list(self._tried.items()),
             "time": self._time,
             "best": [self._best, self._stayed, self._patience],
         }
@@ -111,4 +115,6 @@ class Climber:
         """Go on from there."""
         self._place, self._time = notes["place"], notes["time"]
         self._best, self._stayed, self._patience = notes["best"]
-        self._known = {place: _Seen(*own) for place, *own in notes["known"]}
+        # Checkpoints may have been written when the time of a trial was noted with its mean.
+        self._known = {place: _Seen(mean, weight) for place, mean, weight, *_ in notes["known"]}
+        self._tried = {place: time for place, time in notes.get("tried", ())}

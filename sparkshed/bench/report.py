@@ -18,15 +18,17 @@ class Record:
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows under each other; columns that are empty in all rows are left out.
+    """The rows under each other, without columns that are empty in all of them; a row may lack some.
 
-    >>> print(table([{"engine": "spark", "seconds": 4.0, "note": None}]))
-    engine  seconds
+    >>> print(table([{"engine": "spark", "seconds": 4.0, "note": None}, {"engine": "polars", "rows": 7}]))
+    engine  seconds  rows
     spark     4.000
+    polars              7
     """
-    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
-    lines = [names, *([_cell(name, row[name]) for name in names] for row in rows)]
-    left = [all(isinstance(row[name], str | None) for row in rows) for name in names]
+    known = dict.fromkeys(name for row in rows for name in row)
+    names = [name for name in known if any(row.get(name) is not None for row in rows)]
+    lines = [names, *([_cell(name, row.get(name)) for name in names] for row in rows)]
+    left = [all(isinstance(row.get(name), str | None) for row in rows) for name in names]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     shape = "  ".join(f"{{:{'<' if text else '>'}{width}}}" for text, width in zip(left, widths, strict=True))
     return "\n".join(shape.format(*line).rstrip() for line in lines)

@@ -142,7 +142,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "dual-fig6": Experiment("windows of 400 rows, by speed", dual.fig6, Picture("speed", _DUAL)),
     "dual-fig7": Experiment("windows of 800 rows, by speed", dual.fig7, Picture("speed", _DUAL)),
     "dual-fig8": Experiment("uniform values, by speed", dual.fig8, Picture("speed", _DUAL)),
-    "dual-fig9": Experiment("recorded values, by speed", dual.fig9, Picture("speed", _DUAL), takes_data=True),
+    "dual-fig9": Experiment(
+        "recorded values, by speed", dual.fig9, Picture("speed", _DUAL, ("data",)), takes_data=True
+    ),
     "streaming-burst": Experiment("z follows bursts of input", bursts.burst, Picture("at", ("z", "seconds"))),
     "gdj-fig2.1": Experiment(
         "how soon values come again",

@@ -39,6 +39,12 @@ def weather(settings: Settings, airports: tuple[str, str] = ("EWR", "JFK")) -> D
     return Data("weather", tables, 240 * _HOUR, seed=settings.seed)
 
 
+def departures(settings: Settings) -> Data:
+    """The destinations of flights from three airports, some weeks of them; the window has six hours."""
+    tables = airport_tables("dest", AIRPORTS, 1200 if settings.quick else 6000)
+    return Data("departures", tables, 6 * _HOUR, seed=settings.seed)
+
+
 def given(settings: Settings) -> Data | None:
     """The file that the user named, if any."""
     if settings.data is None:
@@ -69,8 +75,9 @@ def datasets(settings: Settings, repeats: int = 1) -> Iterator[Trials]:
     pairs = list(combinations(AIRPORTS, 2))
     several = repeats > 1 and not settings.quick
     yield Trials([weather(settings, pair) for pair in (pairs if several else pairs[:1])])
+    yield Trials([departures(settings)])
 
 
 def kinds(settings: Settings) -> int:
-    """How many there are."""
-    return 3 if settings.data is None else 1
+    """How many kinds of streams these are."""
+    return 4 if settings.data is None else 1

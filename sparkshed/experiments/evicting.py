@@ -11,7 +11,7 @@ import numpy as np
 from sparkshed.experiments.datasets import datasets, kinds, stock, synthetic
 from sparkshed.experiments.offline import best_output, matches_of
 from sparkshed.experiments.result import Result, Row, Settings, require
-from sparkshed.experiments.windowed import FIVE, POLICIES, Data, Trials, leads, limit_of
+from sparkshed.experiments.windowed import FIVE, Data, Trials, compared, leads, limit_of
 from sparkshed.workloads.bursty import renewal_tables
 
 #: The share of the windows that there is room for, where it is not varied.
@@ -50,7 +50,7 @@ def fig3(settings: Settings) -> Result:
     require(all(0 < row["output"] <= 1 for row in rows), "outputs are shares of all results")
     known = settings.data is None and not settings.quick
     require(not known or least >= 0.98, f"self-tuned, gdj should be within 2 % of its best: {headline}")
-    return Result("gdj-fig3", {"buffer": SHARE, "seed": settings.seed, "runs": FEW}, rows, headline)
+    return Result("gdj-fig3", {"buffer": SHARE, "seed": settings.seed}, rows, headline)
 
 
 def fig4(settings: Settings) -> Result:
@@ -65,16 +65,18 @@ def fig4(settings: Settings) -> Result:
                 trials.shares(size, ["gdj"], own=False, percentile=percentile)["gdj"]
                 for percentile in _CHOICE
             )
-            rows.append({"data": trials.name, "buffer": size, **trials.compared(size), "gdj_paper": paper})
+            rows.append(
+                {"data": trials.name, "buffer": size, **compared(trials.each(size)), "gdj_paper": paper}
+            )
     headline = ahead(rows, settings)
     for row in _beside_optimum(settings):
         rows.append(row)
         headline[f"gdj_of_opt_{row['buffer']:g}"] = round(row["gdj"] / row["opt"], 4)
-    return Result("gdj-fig4", {"seed": settings.seed, "runs": MANY}, rows, headline)
+    return Result("gdj-fig4", {"seed": settings.seed}, rows, headline)
 
 
 def ahead(rows: Sequence[Row], settings: Settings) -> dict[str, float]:
-    """The leads of gdj; on average over the runs it should be behind none of the five."""
+    """The leads of gdj; on average over the runs of each row it should be behind none of the five."""
     found = leads(rows)
     behind = [row for row in rows if row["lead_of_five"] < 1]
     known = settings.data is None and not settings.quick
@@ -98,10 +100,11 @@ def _beside_optimum(settings: Settings) -> list[Row]:
             best_output(streams, matches, limit_of(data, size).limit, unified=True) / len(matches)
             for data, (streams, matches) in zip(small, known, strict=True)
         ]
-        for own, most in zip(trials.each(size, POLICIES), best, strict=True):
+        each = trials.each(size)
+        for own, most in zip(each, best, strict=True):
             require(max(own.values()) <= most + 1e-9, f"nobody should be above OPT, {most}: {own}")
         opt = round(float(np.mean(best)), 4)
-        rows.append({"data": trials.name, "buffer": size, **trials.compared(size), "opt": opt})
+        rows.append({"data": trials.name, "buffer": size, **compared(each), "opt": opt})
     return rows
 
 
@@ -118,6 +121,6 @@ def fig5(settings: Settings) -> Result:
     for number, (varied, value, make) in enumerate(cases):
         settings.progress(number, len(cases), f"{varied} = {value:g}")
         trials = Trials([make(own) for own in settings.repeats(MANY)])
-        rows.append({"varied": varied, "value": value, **trials.compared(SHARE)})
-    params = {"buffer": SHARE, "seed": settings.seed, "runs": MANY}
+        rows.append({"varied": varied, "value": value, **compared(trials.each(SHARE))})
+    params = {"buffer": SHARE, "seed": settings.seed}
     return Result("gdj-fig5", params, rows, ahead(rows, settings))

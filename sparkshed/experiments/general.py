@@ -15,7 +15,7 @@ from sparkshed.experiments.datasets import given, stock, weather
 from sparkshed.experiments.distortion import kl, sse
 from sparkshed.experiments.evicting import FEW, MANY, SHARE, ahead
 from sparkshed.experiments.result import Result, Row, Settings, require
-from sparkshed.experiments.windowed import POLICIES, Data, Trials, lead, limit_of, run
+from sparkshed.experiments.windowed import POLICIES, Data, Trials, compared, lead, limit_of, run
 from sparkshed.workloads.correlated import attribute_table, correlated_pair
 
 #: AGE is for streams in which rows of some ages have more results.
@@ -86,20 +86,22 @@ def fig7(settings: Settings) -> Result:
     for number, m in enumerate(counts):
         settings.progress(number, 2 * len(counts), f"{m} streams")
         trials = Trials([stock(own, _WINDOW, m, _SLOW) for own in settings.repeats(MANY)])
-        rows.append({"varied": "streams", "value": m, **trials.compared(SHARE)})
+        rows.append({"varied": "streams", "value": m, **compared(trials.each(SHARE))})
     streams = ahead(rows, settings)
     for number, attributes in enumerate((1, 2) if settings.quick else (1, 2, 3, 4)):
         settings.progress(len(counts) + number, 2 * len(counts), f"{attributes} attributes")
         skews = [(0.3 * (k + 1), 0.0) for k in range(attributes)]
         trials = Trials([_attributes(own, skews) for own in settings.repeats(FEW)])
-        rows.append({"varied": "attributes", "value": attributes, **trials.compared(SHARE, WITHOUT_AGE)})
+        rows.append(
+            {"varied": "attributes", "value": attributes, **compared(trials.each(SHARE, WITHOUT_AGE))}
+        )
     by = {(row["varied"], row["value"]): row for row in rows}
     headline = {
         **streams,
         **{f"lead_of_prob_m{m}": lead(by["streams", m], ["prob"]) for m in counts},
         "gdj_lead_min_of_attributes": min(row["lead"] for row in rows if row["varied"] == "attributes"),
     }
-    params = {"buffer": SHARE, "window": _WINDOW, "rate": _SLOW, "seed": settings.seed, "runs": MANY}
+    params = {"buffer": SHARE, "window": _WINDOW, "rate": _SLOW, "seed": settings.seed}
     return Result("gdj-fig7", params, rows, headline)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sparkshed.experiments.harness import Load
 from sparkshed.experiments.joins import keyed_join
 from sparkshed.experiments.result import Result, Row, Settings, require
 from sparkshed.experiments.runs import exact, grub
+from sparkshed.experiments.windowed import means
 from sparkshed.planner.buffering import Buffering
 from sparkshed.workloads.bursty import market_tables
 
@@ -56,10 +58,10 @@ def joint(settings: Settings) -> Result:
             said = f"CPU for {share:g}, room for {memory:g}, seed {market.seed}"
             settings.progress(done, len(limits) * len(markets), said)
             found.append(market.run(share, memory))
-        mean = {name: round(float(np.mean([own[name] for own in found])), 4) for name in found[0]}
-        rows.append(
-            {"cpu": share, "memory": memory, **mean, "lead": _lead(mean), "least": min(map(_lead, found))}
-        )
+        mean = means(found)
+        row: Row = {"cpu": share, "memory": memory, "rows": round(memory * RATE * WINDOW)}
+        row |= {name: round(value, 4) for name, value in mean.items()}
+        rows.append({**row, "lead": _lead(mean), "least": min(map(_lead, found)), "runs": len(found)})
     leads = [row["lead"] for row in rows]
     require(settings.quick or min(leads) > 1, f"both should be better than either alone: {leads}")
     headline = {"lead_min": min(leads), "lead_mean": round(float(np.mean(leads)), 4)}
@@ -69,7 +71,7 @@ def joint(settings: Settings) -> Result:
     return Result("gdj-joint", params, rows, headline)
 
 
-def _lead(row: Row) -> float:
+def _lead(row: Mapping[str, float]) -> float:
     """What both together deliver over the better one of them alone."""
     return round(row["both"] / max(row["credits"], row["harvest"]), 4)
 
@@ -84,11 +86,11 @@ class _Market:
         self._load = Load(adapt=_ADAPT, seconds=seconds, warm_up=seconds / 4, tick=_TICK, buffer=_QUEUE)
         self._full = exact(self._join, self._tables, self._load)
 
-    def run(self, share: float, memory: float) -> Row:
+    def run(self, share: float, memory: float) -> dict[str, float]:
         """What each way delivers, and the work that it does."""
         limit = round(memory * RATE * WINDOW)
         limited = replace(self._load, capacity=share * self._full.work_rate)
-        row: Row = {"rows": limit}
+        row = {}
         for name, (policy, harvest) in WAYS.items():
             buffering = Buffering(policy, rows=limit, harvest=harvest)
             run = grub(self._join, self._tables, limited, seed=self.seed, buffering=buffering).outcome

@@ -37,7 +37,11 @@ def draw(experiment: Experiment, result: Result, folder: Path) -> Path:
     axes.set_title(f"{result.name}: {experiment.title}")
     if len(lines) > 1:
         # Looking for the best place takes long where there are many lines.
-        axes.legend(fontsize="x-small", loc="best" if len(lines) < 8 else "upper left")
+        if len(lines) < 8:
+            axes.legend(fontsize="x-small", loc="best")
+        else:
+            figure.set_figheight(4.0 + 0.08 * len(lines))
+            figure.legend(fontsize="xx-small", loc="outside lower center", ncols=4)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{result.name}.png"
     figure.savefig(path, dpi=100)

@@ -11,8 +11,8 @@ and lets those probe whose value was most frequent so far in the other stream: o
 joined in an interval, as many as by then there was work for. So it has to do without knowing what comes
 later, as they have. OPT knows all yields beforehand, and lets the rows with the most results for their work
 probe, whenever they come: of the rows that dual windows let in, or of any of several shares of all rows,
-whichever gives most. So nobody who chooses among the rows that dual windows let in can have more. In between
-is PROB with hindsight, which chooses from all of its rows at once.
+whichever gives most. So nobody who chooses among the rows that dual windows let in can have more. PROB with
+hindsight chooses from all of its rows at once, when the run is over.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Rates = Sequence[tuple[float, float]]
 RATE, TIME, DIRECTION = ("rate",), ("rate", "time"), ("rate", "time", "direction")
 #: Settings of the join that are compared, by the adaptations that are on.
 ADAPTATIONS = {"rate": RATE, "rate, time": TIME, "rate, time, direction": DIRECTION}
-#: Work units per second: hardly more than is needed to keep up at 100 rows per second and stream, as the
+#: Work units per second: about what is needed to keep up at 100 rows per second and stream, as the
 #: paper does. The exact join of two windows of 20 s takes 0.396 million there, 9 and 25 times that at 300 and
 #: 500 rows. With less, the throttle would leave out work at 100 rows (r below 0.95).
 CAPACITY = 4.6e5

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,9 @@ class Trials:
         """What the exact join of each has."""
         return [run(data) for data in self.runs]
 
-    def each(self, share: float, policies: Sequence[str], **changes: Any) -> list[dict[str, float]]:
+    def each(
+        self, share: float, policies: Sequence[str] = POLICIES, **changes: Any
+    ) -> list[dict[str, float]]:
         """What each policy delivers with the same memory, of all results, stream by stream."""
         found = []
         for data, full in zip(self.runs, self.fulls, strict=True):
@@ -161,23 +164,32 @@ class Trials:
 
     def shares(self, share: float, policies: Sequence[str], **changes: Any) -> dict[str, float]:
         """The same, on average."""
-        return _means(self.each(share, policies, **changes))
-
-    def compared(self, share: float, policies: Sequence[str] | None = None) -> Row:
-        """The same of all policies, and how far gdj is ahead."""
-        each = self.each(share, POLICIES if policies is None else policies)
-        least = round(min(lead(own, FIVE) for own in each), 4)
-        mean = _means(each)
-        return {**mean, "full": 1.0, "lead": lead(mean), "lead_of_five": lead(mean, FIVE), "least": least}
+        return _rounded(means(self.each(share, policies, **changes)))
 
 
-def _means(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    return {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
+def compared(each: Sequence[Mapping[str, float]]) -> Row:
+    """What policies deliver on average, and how far gdj is ahead: on average, and in the worst run."""
+    mean = means(each)
+    leads = {
+        "lead": lead(mean),
+        "lead_of_five": lead(mean, FIVE),
+        "least": min(lead(own, FIVE) for own in each),
+    }
+    return {**_rounded(mean), "full": 1.0, **leads, "runs": len(each)}
+
+
+def means(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The means of all columns."""
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def _rounded(row: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in row.items()}
 
 
 def lead(row: Mapping[str, Any], others: Sequence[str] = OTHERS) -> float:
-    """What gdj delivers over the best of the others."""
-    return round(row["gdj"] / max(row[name] for name in others if name in row), 4)
+    """What gdj delivers over the best of the others; without rounding up to 1."""
+    return floor(1e4 * row["gdj"] / max(row[name] for name in others if name in row)) / 1e4
 
 
 def leads(rows: Sequence[Row]) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import permutations
+from math import log
 from random import Random
 
 import pytest
@@ -316,6 +317,42 @@ def test_climbing_leaves_alone_what_is_clearly_worse() -> None:
         climber.observe(1.0 if climber.length < 10 else 0.3)
     assert sum(length > 10 for length in seen) <= 8
     assert max(seen) <= 27
+
+
+def test_climbing_tries_all_near_lengths_again_and_again() -> None:
+    climber, seen = Climber(100, 1, 10_000), []
+    for _ in range(400):
+        seen.append(climber.length)
+        climber.observe(1 - 0.01 * abs(log(climber.length / 100)))
+    near = {climber._lengths[climber._lengths.index(100) + step] for step in range(-3, 4)}
+    for part in (seen[100:250], seen[250:]):
+        assert set(part) == near
+        # All others together are tried once where the best length is eight times.
+        assert len([length for length in part if length != 100]) <= len(part) / 8
+
+
+@pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
+@pytest.mark.parametrize("after", [40, 400])
+def test_climbing_follows_a_peak_that_jumps(step: int, after: int) -> None:
+    climber = Climber(100, 1, 10_000)
+    peak = climber.length * 1.5**step
+
+    def seen(best: float) -> float:
+        return 1 / (climber.length / best + best / climber.length)
+
+    for _ in range(after):
+        climber.observe(seen(100))
+    needed = 0
+    while not 0.8 < climber.length / peak < 1.25 or needed < 1:
+        climber.observe(seen(peak))
+        needed += 1
+        # One step away hardly less is found, so it takes longer to be noticed.
+        assert needed <= (60 if abs(step) == 1 else 40)
+    late = []
+    for _ in range(60):
+        climber.observe(seen(peak))
+        late.append(0.8 < climber.length / peak < 1.25)
+    assert sum(late) > 40
 
 
 def test_climbing_has_a_range() -> None:

@@ -57,8 +57,8 @@ class Case:
         factor: Rates are so many times those of the paper.
         burst: θ, the bursty ratio; None for a Poisson process.
         small: Rows are as small as in fig. 4, so that memory and network are never short.
-        overload: Rates are such that the exact join takes so many times what all hosts can do; None for those
-            of the paper.
+        overload: Rates are such that comparing all rows takes so many times what all hosts can do; None for
+            those of the paper.
         tick: Seconds of a tick.
     """
 
