@@ -38,7 +38,7 @@ class Age(Policy):
         """The end of its stay."""
         return float(self.slots.time[slot] + self._best[self.slots.stream[slot]])
 
-    def keeps(self, priority: float, now: int) -> bool:
+    def keeps(self, priority: float, now: int, *, own: bool) -> bool:
         """Whether its stay is not over."""
         return priority > now
 

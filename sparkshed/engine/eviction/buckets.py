@@ -73,6 +73,18 @@ class Buckets:
                 slots.priority[slot] = priority
                 return slot
 
+    def put_back(self, slot: int, group: int) -> None:
+        """The row that was the lowest one stays after all."""
+        slots = self._slots
+        key = self._promise.code(slot) * self._streams + slots.stream[slot]
+        rows = self._rows.get(key)
+        if rows is None:
+            self._rows[key] = deque([(slots.seq[slot], slot)])
+            heappush(self._heaps[group], (slots.priority[slot], slots.seq[slot], key))
+        else:
+            rows.appendleft((slots.seq[slot], slot))
+        self._held += 1
+
     def rebuild(self) -> None:
         """What buckets are worth has changed."""
         if self._promise.renamed or self._held > _STALE * self._last + 64:

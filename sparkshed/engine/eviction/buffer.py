@@ -229,10 +229,11 @@ class Buffer:
                 self._held -= self.slots.cost[slot]
                 self._drop(slot, place, self.ended)
                 continue
-            slot = self._ranks.lowest(self._fullest(group, cost))
+            part = self._fullest(group, cost)
+            slot = self._ranks.lowest(part)
             priority = self.slots.priority[slot]
-            if self.policy.keeps(priority, now):
-                self._ranks.add(slot, self.slots.seq[slot], self.slots.group[slot], priority)
+            if self.policy.keeps(priority, now, own=part == group):
+                self._ranks.put_back(slot, part)
                 return False
             self._deactivate(slot, place)
             self._held -= self.slots.cost[slot]

@@ -37,6 +37,9 @@ class Ranks(Protocol):
     def lowest(self, group: int) -> int:
         """The row that leaves a part of the buffer next; it is taken from there."""
 
+    def put_back(self, slot: int, group: int) -> None:
+        """The row that was the lowest one stays after all."""
+
     def rebuild(self) -> None:
         """Priorities have changed."""
 
@@ -92,8 +95,14 @@ class Policy:
         """The priorities of many rows."""
         return self.slots.priorities.take(slots)
 
-    def keeps(self, priority: float, now: int) -> bool:
-        """Whether the row that would leave stays, and the new row leaves instead."""
+    def keeps(self, priority: float, now: int, *, own: bool) -> bool:
+        """Whether the row that would leave stays, and the new row leaves instead.
+
+        Args:
+            priority: Of the row that would leave.
+            now: The time.
+            own: Whether it is in the part of the buffer that the new row would enter.
+        """
         return False
 
     def evicted(self, priority: float) -> None:

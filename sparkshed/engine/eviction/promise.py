@@ -175,6 +175,10 @@ class Promise:
         """What values of the first class promised in some streams at the last look."""
         return np.where(codes == NOTHING, 0.0, self._offers[0][places, codes])
 
+    def code(self, row: int) -> int:
+        """The code of a row in the first class."""
+        return self._codes[0][row]
+
     def codes(self, rows: Ints) -> Ints:
         """The codes of rows in the first class."""
         return self._all_codes[0].take(rows)

@@ -80,6 +80,7 @@ class Promised(Policy):
     def arrive(self, place: int, stream: int) -> None:
         """From now on more is expected of its value."""
         at = place - self._start
+        self._new = self._begins[at]
         for codes, known, _ in self.promise.came:
             known[codes[at]] = at
 
@@ -89,6 +90,10 @@ class Promised(Policy):
         if promised is None:
             return self.slots.priority[slot]
         return promised if self._ages is None else promised * float(self._ahead[slot])
+
+    def keeps(self, priority: float, now: int, *, own: bool) -> bool:
+        """Whether the new row promises less than the one that would leave, wherever ages do not matter."""
+        return own and self._ages is None and self._new < priority
 
     def enter(self, slot: int, seq: int, group: int, own: int) -> float:
         """What its key promises."""

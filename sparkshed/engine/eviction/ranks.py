@@ -47,6 +47,11 @@ class Heaps:
                 return slot
             heapreplace(heap, (newest, seq, slot))
 
+    def put_back(self, slot: int, group: int) -> None:
+        """The row that was the lowest one stays after all."""
+        slots = self._slots
+        self.add(slot, slots.seq[slot], group, slots.priority[slot])
+
     def rebuild(self) -> None:
         """All rows in their order, which is a heap."""
         slots = self._slots
