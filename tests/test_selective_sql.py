@@ -64,6 +64,17 @@ def test_adaptive_finds_all_of_sparks_answer_or_a_part_of_it(session, kind):
     assert rows(session, condition, "budget=0.25", "seed=2") == found
 
 
+@pytest.mark.parametrize("options", [("adaptations=rate",), ("memory=150", "evict=gdj")], ids=" ".join)
+def test_adaptive_with_other_options(session, options):
+    condition = CONDITIONS["common items"]
+    whole = rows(session, condition)
+    found = rows(session, condition, "budget=0.5", "seed=2", *options)
+    assert found < whole
+    assert sum(found.values()) > 0.1 * sum(whole.values())
+    # They do what they say: without them other rows are found.
+    assert rows(session, condition, "budget=0.5", "seed=2") != found
+
+
 def test_three_streams_are_for_grubjoin(session):
     text = (
         f"SELECT /*+ SHED(adaptive) */ a.id FROM a JOIN b ON a.k = b.k AND {WINDOW} "

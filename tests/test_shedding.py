@@ -144,8 +144,22 @@ def test_a_budget_of_almost_nothing_finds_almost_nothing(cameras, answer, strate
         (SCANNED, ("grubjoin", "memory=300", "evict=lru", "budget=0.5")),
         (SCANNED, ("gdj", "memory=30", "credits=method1:0.3")),
         (EQUAL, ("prob", "memory=300", "counts=sketch:64")),
+        (SCANNED, ("grubjoin", "memory=300", "evict=gdj", "budget=0.5")),
+        (SCANNED, ("randomdrop", "memory=300", "evict=gdj", "budget=0.5")),
+        (EQUAL, ("gdj", "memory=300", "sample=0.5")),
+        (EQUAL, ("lru", "memory=300", "buffers=proportional", "sample=auto")),
     ],
-    ids=["rows", "bytes", "work, too", "a rule of the paper", "a sketch"],
+    ids=[
+        "rows",
+        "bytes",
+        "work, too",
+        "a rule of the paper",
+        "a sketch",
+        "harvest and credits",
+        "dropping and credits",
+        "a sample",
+        "parts",
+    ],
 )
 def test_windows_with_a_limit(cameras, answer, text, options):
     whole = answer(text)
