@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planning.build import SECOND, band, equal, general, plan
+from planning.build import SECOND, band, equal, general, plan, within
 from sparkshed.planner import kernels
 from sparkshed.planner.cost import plan_direction, window_rows
 from sparkshed.planner.layout import MAX_GROUP_ROWS, Resources, choose_layout
@@ -116,6 +116,32 @@ def test_without_a_key_time_is_cut_into_even_shares():
     assert layout.routing == "atr"
     assert layout.cuts == tuple(n * 1600 * SECOND for n in (1, 2, 3))
     assert replication == pytest.approx(1 + 0.5 * 40 / 1600)
+
+
+@pytest.mark.parametrize(
+    ("streams", "selectivity", "window", "routing"),
+    [
+        (2, 1e-6, 200, "atr"),
+        (3, 1e-6, 200, "ctr"),
+        (5, 1e-6, 200, "ctr"),
+        (5, 1e-6, 20, "atr"),
+        (5, 1e-2, 200, "atr"),
+    ],
+    ids=["two streams", "three", "five", "a small window", "many matches"],
+)
+def test_many_streams_with_large_windows_and_few_matches_travel(streams, selectivity, window, routing):
+    made = ruled(
+        *(band(i, i + 1, -1, 1) for i in range(streams - 1)),
+        streams=streams,
+        selectivity={(i, k): selectivity for i in range(streams) for k in range(i)},
+        rows=(400_000,) * streams,
+        bounds=within(streams, window),
+    )
+    choice = choose_layout(made, Resources(16))
+    assert choice.layout.routing == routing
+    loads = dict(choice.loads)
+    assert set(loads) == {"none", "atr", "ctr"}
+    assert min(loads, key=loads.__getitem__) == routing
 
 
 def test_a_window_as_long_as_the_data_is_hashed():
