@@ -27,9 +27,9 @@ CORES, MEMORY, NETWORK, USED = 16, 64.0, 10.0, 0.7
 ROW = 2 / 143_200
 #: Seconds of a core that joining a row takes in all: half a million comparisons of 20 ns, say.
 JOIN = 10e-3
-#: Bytes of a row on the network and in a window.
+#: Bytes of a row on the network and in a window; narrow rows were measured to have 12 to 18 on the network.
 WIRE, HELD = 100, 150
-#: Seconds of a core for a copy that a router sends.
+#: Seconds of a core for a copy that a router sends; to a local socket 0.006 to 0.17 µs were measured.
 SEND = 1e-6
 #: Segments of a window in CTR.
 SEGMENTS = 100
