@@ -348,15 +348,18 @@ def test_rows_leave_by_buckets_as_they_would_one_by_one(m: int, unified: bool, m
 def test_few_rows_are_looked_at_more_often_than_many() -> None:
     spec, _ = keyed()
 
-    def intervals(kind: type[Limited]) -> list[int]:
-        strategy = kind(Configuration(spec.orders), Buffering("gdj", rows=100), np.random.default_rng(0))
+    def intervals(kind: type[Limited], room: int) -> list[int]:
+        strategy = kind(Configuration(spec.orders), Buffering("gdj", rows=room), np.random.default_rng(0))
         JoinOperator(spec, strategy)
         assert isinstance(strategy.buffer.policy, Promised)
-        return [strategy.buffer.policy.interval(rows) for rows in (0, 48, 256, 512, 4096)]
+        return [strategy.buffer.policy.interval(active) for active in (0, room // 2, room)]
 
-    assert intervals(Limited) == [4, 6, 64, 256, 2048]
+    assert intervals(Limited, 48) == [4, 4, 6]
+    assert intervals(Limited, 256) == [8, 32, 64]
+    assert intervals(Limited, 4096) == [16, 1024, 2048]
     # With an age curve a look is at each row.
-    assert intervals(LimitedGrubJoin) == [16, 16, 64, 128, 1024]
+    assert intervals(LimitedGrubJoin, 48) == [16, 16, 16]
+    assert intervals(LimitedGrubJoin, 4096) == [16, 512, 1024]
 
 
 def _refresh_every_row(policy: Promised, seq: int, now: int) -> None:

@@ -16,11 +16,11 @@ from sparkshed.engine.eviction.slots import ACTIVE, RESERVED, Slots
 from sparkshed.engine.store import RowStore
 from sparkshed.planner.physical import JoinSpec
 
-#: Rows are looked at once in so many arrivals, as a share of the rows, and as a number at least.
-_SHARE, _LEAST = 4, 16
-#: Where a look is at buckets, the share grows with the rows: of few rows each counts. The number of rows
-#: where it would be all of them; its bounds; and the least number of arrivals.
-_ALL, _SHARES, _LEAST_BUCKETED = 1024, (1 / 8, 1 / 2), 4
+#: Rows are looked at once in so many arrivals, as a part of the rows, and as a number at least.
+_PART, _LEAST = 1 / 4, 16
+#: Where a look is at buckets, that part grows with the room, since of few rows each counts. The room where it
+#: would be all of them; its bounds; and the least number of arrivals, for a part of 1.
+_ALL, _PARTS, _LEAST_OF_ALL = 1024, (1 / 8, 1 / 2), 32
 #: What rows of each age are taken to have promised before, so that few of them do not bend a curve.
 _ASSUMED = 500.0
 
@@ -49,6 +49,11 @@ class Promised(Policy):
         self.promise = Promise(spec, stores, rows)
         self.learns = aged
         self._bucketed = not aged and len(self.promise.classes) == 1
+        self._part, self._least = _PART, _LEAST
+        if self._bucketed:
+            low, high = _PARTS
+            self._part = min(high, max(low, rows / _ALL))
+            self._least = int(_LEAST_OF_ALL * self._part)
         self._ages = Ages(spec.retentions, _ASSUMED) if aged else None
         self._ahead: Floats = np.empty(0)
 
@@ -107,11 +112,8 @@ class Promised(Policy):
             self._ages.yielded(self.slots, slots, now.repeat(partners.shape[1]))
 
     def interval(self, active: int) -> int:
-        """A share of the rows."""
-        if self._bucketed:
-            low, high = _SHARES
-            return max(_LEAST_BUCKETED, int(active * min(high, max(low, active / _ALL))))
-        return max(_LEAST, active // _SHARE)
+        """A part of the rows."""
+        return max(self._least, int(active * self._part))
 
     def refresh(self, seq: int, now: int) -> None:
         """Learn from what came, and say what rows are worth."""
