@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Bools, Ints, Vector
+from sparkshed.engine.arrays import Ints, Vector
 from sparkshed.engine.codes import mix
 from sparkshed.engine.decode import normalise
 from sparkshed.engine.store import RowStore
@@ -77,12 +77,6 @@ class Keys:
             array = normalise(table.column(column).combine_chunks(), types[column])
             encoded.append(book.encode(array, types[column]))
         return mix(encoded, self._safe)
-
-
-def joined_keys(parts: Sequence[Vector]) -> Vector:
-    """Codes of several groups of rows in one."""
-    valid: list[Bools] = [np.ones(len(p.values), bool) if p.valid is None else p.valid for p in parts]
-    return Vector(np.concatenate([part.values for part in parts]), np.concatenate(valid))
 
 
 def joined(tables: Sequence[pa.Table | None]) -> pa.Table | None:

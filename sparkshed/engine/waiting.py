@@ -1,4 +1,4 @@
-"""Rows in front of the join: their order of arrival, the partners that they will meet, and who goes first."""
+"""Rows in front of the join: their order of arrival, and who goes first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparkshed.engine.arrays import Floats, Ints, Vector
+from sparkshed.engine.arrays import Floats, Ints
 
 #: Comparisons of yields that are made at once.
 _BLOCK = 1 << 22
@@ -48,14 +48,6 @@ class Figures(NamedTuple):
         return Figures._make(np.concatenate(pair) for pair in zip(self, more, strict=True))
 
 
-class Partners(NamedTuple):
-    """Rows of one stream that may be met: keys, ranks, and what each stands for."""
-
-    keys: Vector
-    ranks: Ints
-    weights: Floats
-
-
 def counted(streams: Ints, let_in: Ints, start: Sequence[int]) -> tuple[Ints, Ints]:
     """Ranks of rows in the order of arrival, and how many rows of the other stream came before each.
 
@@ -70,34 +62,6 @@ def counted(streams: Ints, let_in: Ints, start: Sequence[int]) -> tuple[Ints, In
     totals = [start[s] + np.cumsum((streams == s) * let_in) for s in (0, 1)]
     own, other = np.where(streams == 0, totals, totals[::-1])
     return own - let_in, other
-
-
-def matches(partners: Partners, keys: Vector, low: Ints, high: Ints) -> tuple[Ints, Floats]:
-    """For each key, how many partners with ranks from `low` to below `high` have it, and their weights.
-
-    This is the histogram of values at the time of each row, for all rows of a batch at once: partners are
-    sorted by key and rank, so that those of a row are one range.
-    """
-    count = len(keys.values)
-    if not len(partners.ranks) or not count:
-        return np.zeros(count, np.int64), np.zeros(count)
-    _, codes = np.unique(np.concatenate([partners.keys.values, keys.values]), return_inverse=True)
-    first = int(partners.ranks.min())
-    span = int(partners.ranks.max()) - first + 2
-    places = codes[: len(partners.ranks)] * span + (partners.ranks - first)
-    order = places.argsort(kind="stable")
-    if partners.keys.valid is not None:
-        order = order[partners.keys.valid.take(order)]
-    places = places.take(order)
-    begins, ends = (
-        places.searchsorted(codes[len(partners.ranks) :] * span + np.clip(rank - first, 0, span - 1))
-        for rank in (low, high)
-    )
-    sums = np.concatenate([[0.0], np.cumsum(partners.weights.take(order))])
-    found, stands = ends - begins, sums.take(ends) - sums.take(begins)
-    if keys.valid is not None:
-        found, stands = found * keys.valid, stands * keys.valid
-    return found, stands
 
 
 def pushed(streams: Ints, most: int) -> Ints:

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
-from sparkshed.engine.waiting import Partners, chances, counted, matches
+from sparkshed.engine.histogram import Histogram
+from sparkshed.engine.waiting import chances, counted
 from sparkshed.planner.dual import Costs
 
 #: Rows of both streams that are kept between two adaptations.
@@ -66,24 +67,21 @@ class Trace:
 
     def yields(self, kept: Bools) -> Ints:
         """The matches of each row among the last W kept ones of the other stream; 0 for rows that are not."""
+        return self._counted(kept, self.rows)
+
+    def frequencies(self) -> Ints:
+        """How often each row's value came before in the other stream."""
+        return self._counted(np.ones(len(self.streams), bool), len(self.streams))
+
+    def _counted(self, kept: Bools, rows: int) -> Ints:
+        """How often each kept row's value came in so many of the kept rows of the other stream before it."""
         ranks, before = counted(self.streams, kept.astype(np.int64), (0, 0))
         found = np.zeros(len(kept), np.int64)
         for s in (0, 1):
             own, other = kept & (self.streams == s), kept & (self.streams == 1 - s)
-            partners = Partners(Vector(self.keys[other], None), ranks[other], np.ones(int(other.sum())))
-            latest = before[own]
-            found[own], _ = matches(partners, Vector(self.keys[own], None), latest - self.rows, latest)
-        return found
-
-    def frequencies(self) -> Ints:
-        """How often each row's value came before in the other stream."""
-        ranks, before = counted(self.streams, np.ones(len(self.streams), np.int64), (0, 0))
-        found = np.zeros(len(self.streams), np.int64)
-        for s in (0, 1):
-            own, other = self.streams == s, self.streams == 1 - s
-            partners = Partners(Vector(self.keys[other], None), ranks[other], np.ones(int(other.sum())))
-            latest = before[own]
-            found[own], _ = matches(partners, Vector(self.keys[own], None), np.zeros_like(latest), latest)
+            histogram, latest = Histogram(), before[own]
+            histogram.add(Vector(self.keys[other], None), ranks[other], np.ones(int(other.sum())))
+            found[own], _ = histogram.count(Vector(self.keys[own], None), latest - rows, latest)
         return found
 
 

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from sparkshed.engine.arrays import Bools, Floats, Ints, Vector
+from sparkshed.engine.arrays import Bools, Floats, Ints
 from sparkshed.engine.aux_windows import AuxWindows
-from sparkshed.engine.fronts import Keys, in_arrival_order, joined, joined_keys
+from sparkshed.engine.fronts import Keys, in_arrival_order, joined
+from sparkshed.engine.histogram import Histogram
 from sparkshed.engine.probing import EVERYTHING
 from sparkshed.engine.store import RowStore
 from sparkshed.engine.strategies.learning import Learning
 from sparkshed.engine.strategies.protocol import Arranged, Batch, Held, Leaving, Part
 from sparkshed.engine.timing import times_of
-from sparkshed.engine.waiting import Figures, Partners, chances, counted, matches
+from sparkshed.engine.waiting import Figures, chances, counted
 from sparkshed.engine.wire import from_blob, to_blob
 from sparkshed.planner.completeness import Completeness
 from sparkshed.planner.configuration import Configuration
@@ -79,6 +80,7 @@ class Dual(Learning):
         self._keys = Keys(spec, stores)
         self._came, self._counted = [0, 0], [0, 0]
         self._waiting = AuxWindows(spec.rows)
+        self._histograms: list[Histogram] = []
         self._arriving: list[tuple[Figures, Bools]] = []
         self._probing: list[Ints] = [np.empty(0, np.int64)] * 2
         self._first, self._limits = [0, 0], [0, 0]
@@ -127,16 +129,21 @@ class Dual(Learning):
     def _judged(
         self, streams: Ints, ranks: Ints, before: Ints, weights: Floats, tables: Sequence[pa.Table | None]
     ) -> Figures:
-        """The yields of rows that came, from the keys of the last n rows of the other stream."""
+        """The yields of rows that came, from the histograms of the last n rows of the other stream."""
         found, stands = np.zeros(len(streams), np.int64), np.zeros(len(streams))
         keys = [self._keys.of(s, table) for s, table in enumerate(tables)]
+        self._histograms = self._histograms or [self._histogram(s) for s in (0, 1)]
+        for s, histogram in enumerate(self._histograms):
+            own = streams == s
+            histogram.add(keys[s], ranks[own], weights[own])
         for s in (0, 1):
-            own, other = streams == s, streams == 1 - s
-            if own.any():
-                partners = self._partners(1 - s, keys[1 - s], ranks[other], weights[other])
-                latest = before[own]
-                found[own], stands[own] = matches(partners, keys[s], latest - self._rows, latest)
+            own, latest = streams == s, before[streams == s]
+            if len(latest):
+                other = self._histograms[1 - s]
+                found[own], stands[own] = other.count(keys[s], latest - self._rows, latest)
                 self._learn(s, weights[own], stands[own])
+        for s, histogram in enumerate(self._histograms):
+            histogram.forget(self._counted[s] - self._rows)
         return Figures(streams, ranks, before, found, stands, weights)
 
     def _learn(self, stream: int, weights: Floats, stands: Floats) -> None:
@@ -146,18 +153,15 @@ class Dual(Learning):
         tally.yields[0] += np.bincount(bins, weights, BINS)
         tally.yields[1] += np.bincount(bins, weights * stands, BINS)
 
-    def _partners(self, stream: int, keys: Vector, ranks: Ints, weights: Floats) -> Partners:
-        """All rows of a stream that new ones may meet: in the windows, in front of them, and new."""
+    def _histogram(self, stream: int) -> Histogram:
+        """The histogram of the rows of a stream that are there: in the windows, and in front of them."""
         store, first = self.stores[stream], self._first[stream]
-        waits = self._waiting.of(stream)
-        stored = store.weights
-        own = np.ones(store.size) if stored is None else stored
-        parts = [self._keys.stored(stream, first), self._keys.of(stream, self._waiting.tables[stream]), keys]
-        return Partners(
-            joined_keys(parts),
-            np.concatenate([store.places[0][first:], waits.ranks, ranks]),
-            np.concatenate([own[first:], waits.weights, weights]),
-        )
+        waits, histogram = self._waiting.of(stream), Histogram()
+        stored = np.ones(store.size) if store.weights is None else store.weights
+        histogram.add(self._keys.stored(stream, first), store.places[0][first:], stored[first:])
+        waiting = self._keys.of(stream, self._waiting.tables[stream])
+        histogram.add(waiting, waits.ranks, waits.weights)
+        return histogram
 
     def _leaving_front(self, timeless: Sequence[pa.Table | None]) -> list[Batch]:
         """Batches of the rows that are joined now; others go on waiting."""
@@ -294,3 +298,4 @@ class Dual(Learning):
         self._waiting.recall(found)
         # Rows that left their windows may have been written down before: they leave again.
         self._first, self._limits = [0, 0], [0, 0]
+        self._histograms = []
